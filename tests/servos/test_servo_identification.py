@@ -21,8 +21,10 @@ from armwise.servos.fit import (
     element_starts,
     fit_alike,
     fit_servos,
-    idle_limits,
+    idle,
     ranked,
+    resolved,
+    scale_slope,
     shared_values,
     standard_deviations,
 )
@@ -384,8 +386,9 @@ def test_a_limit_that_no_motion_meets_is_idle(robot):
     servo = rig.truth(robot, acceleration=15.0, slew=1e4)
     motion = joint_loads(servo.motion(rig.recording(servo, 1)), robot)[1]
     values = {name: float(x[1]) for name, x in servo.values.items()}
-    names = (*CORE, "acceleration", "slew")
-    assert idle_limits(Roller(None), [motion], values, names) == {"slew"}
+    # As is friction of no size.
+    names = ("acceleration", "slew", "quadratic")
+    assert set(idle(Roller(None), [motion], values, names)) == {"slew", "quadratic"}
 
 
 def still(values, names):
@@ -516,3 +519,80 @@ def test_a_profile_starts_from_the_limit_that_was_there(robot):
     unlimited = dict(values, acceleration=np.inf)
     grid = element_starts(unlimited, ("acceleration", "derivative"), [])
     assert np.isfinite([start["acceleration"] for start in grid]).all()
+
+
+def test_a_model_is_rid_of_what_it_can_do_without(tmp_path):
+    """Elements of little size and limits never met; what there is stays."""
+    joints, growth = grown(tmp_path, acceleration=15.0, static=0.05, stribeck_speed=0.1)
+    extra = {"slew": 300.0, "quadratic": 2e-4, "dead_band": 1e-6, "offset": 3e-4}
+    for joint in joints:
+        joint.core = dict(joint.fits[0])
+        joint.names = (*joint.names, *extra)
+        joint.fits = [dict(fit) | extra for fit in joint.fits]
+    growth.errors = {j.number: growth._left_out(j, j.fits) for j in joints}
+    before = dict(growth.errors)
+    growth._prune()
+    for joint in joints:
+        assert not set(joint.names) & set(extra)
+        assert {"acceleration", "static", "stribeck_speed"} <= set(joint.names)
+        assert joint.fits[0]["slew"] == np.inf
+        assert growth.errors[joint.number] < 1.05 * before[joint.number]
+
+
+def course_of(robot, servo, recordings):
+    """Return an identification whose joints have the true model."""
+    motions = [servo.motion(recording) for recording in recordings]
+    course = _Identification(
+        [robot] * len(motions), motions, np.ones(robot.dof), Roller(None), (0, 8),
+        lambda what, done: None,
+    )  # fmt: skip
+    joints = course.joints()
+    for joint in joints:
+        values = {name: float(x[joint.number]) for name, x in servo.values.items()}
+        values["armature"] -= float(half_step_inertia(np.array(values["damping"])))
+        joint.halves, joint.fits = course.windows(joint), [values] * 2
+        joint.names = (*CORE, "acceleration")
+    return course, joints
+
+
+@pytest.mark.parametrize("is_truncated", [True, False])
+def test_positions_tell_whether_commands_are_truncated(robot, is_truncated):
+    """Logged between ticks, sent as they are or as the tick below."""
+    servo, recordings, logged = rig.truth(robot), [], []
+    for seed in range(3):
+        command = rig.commands(robot.dof, seed)
+        command += 0.01 * np.sin(np.arange(len(command)) / 77.0)[:, None]
+        sent = np.floor(command / rig.TICK) * rig.TICK if is_truncated else command
+        time = np.arange(len(command)) * 0.02
+        still = np.tile(sent[0], (len(time), 1))
+        q = servo.predict(rig.of_arrays(time, still, sent))
+        q = np.round(q / rig.TICK) * rig.TICK
+        recordings.append(rig.of_arrays(time, q, command, f"motion{seed}"))
+        logged.append(command)
+    course, joints = course_of(robot, servo, recordings)
+    course.logged = logged
+    course._untruncate(joints)
+    assert course.is_truncated == is_truncated
+    goals = course.motions[0].goals
+    assert np.array_equal(goals, logged[0]) != is_truncated
+    assert np.array_equal(joints[1].motions[0].goals[:, 0], goals[:, 1])
+
+
+@pytest.mark.parametrize("has_gravity", [True, False])
+def test_torques_have_a_scale_where_gravity_shows_it(robot, has_gravity):
+    """Half of all torques, with half of a rotor that outweighs links, move alike."""
+    if not has_gravity:
+        robot = robot.with_gravity([0.0, 0.0, 0.0])
+    servo = rig.truth(robot, armature=0.3, damping=1.5)
+    recordings = [rig.recording(servo, seed) for seed in range(4)]
+    course, joints = course_of(robot, servo, recordings)
+    joint = joints[1]
+    course._with_own_scale(joint, joint.fits[0])
+    assert joint.has_scale == has_gravity
+    (fit,) = fit_servos(
+        course.roller, joint.windows, joint.fits, joint.names, iterations=1
+    )[:1]
+    wide = resolved(course.roller, joint.windows, fit, None)
+    scale = [scale_slope(n, 1.0) for n in wide.names]
+    doubt = 1.0 / np.sqrt(scale @ wide.information @ scale)
+    assert (doubt < 0.02) == has_gravity

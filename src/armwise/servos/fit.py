@@ -16,7 +16,13 @@ from armwise.servos.model import (
     tables_of,
     units_of,
 )
-from armwise.servos.rollout import Roller, ServoMotion, ServoTables, rounding_of
+from armwise.servos.rollout import (
+    SUBSTEP,
+    Roller,
+    ServoMotion,
+    ServoTables,
+    rounding_of,
+)
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -278,22 +284,98 @@ def undetermined(
     return {name for name, r in zip(logs, rise, strict=True) if r < 0.5}
 
 
-def idle_limits(
+def idle(
     roller: Roller,
     motions: Sequence[ServoMotion],
     values: Values,
     names: Sequence[str],
-) -> set[str]:
-    """Return the limits that no motion would meet if they were lower by a factor."""
-    limits = [name for name in names if np.isinf(PARAMETERS[name].absent)]
+) -> dict[str, float]:
+    """Return the parameters that free runs are the same without, and what that costs.
+
+    A limit that no motion meets is one of them, and friction of no size. The cost is in
+    half squared deviations, the least first.
+    """
+    # Speeds at which friction falls off are there or not with that friction.
+    kinds = {name: PARAMETERS[name] for name in names}
+    names = [n for n, p in kinds.items() if p.scale != "log" or np.isinf(p.absent)]
     servos = [dict(values)]
-    servos += [dict(values) | {name: values[name] / np.e} for name in limits]
+    servos += [dict(values) | {name: PARAMETERS[name].absent} for name in names]
     scale = np.full(len(servos), rounding_of(motions))
     costs = roller.costs(motions, tables_of(stacked(servos)), scale)
     costs *= effective_rows(motions) / scale
+    pairs = sorted(zip((costs[1:] - costs[0]).tolist(), names, strict=True))
     # Half: one standard deviation, as for what is not determined.
-    pairs = zip(limits, costs[1:] - costs[0], strict=True)
-    return {name for name, rise in pairs if rise < 0.5}
+    return {name: rise for rise, name in pairs if rise < 0.5}
+
+
+# Judgement: a third more or less; gravity's sag is still all but linear in that.
+_SCALE_STEP = 0.3
+"""Difference of the scale of all torques, as a logarithm."""
+
+
+def resolved(
+    roller: Roller, motions: Sequence[ServoMotion], fit: ServoFit, prior: Prior | None
+) -> ServoFit:
+    """Return a fit with its information by wide differences, torques moved together.
+
+    Where the error ripples, as it does with stick and slip, narrow differences look
+    like information. What all torques together do is the small rest of large effects of
+    each, and moved together it shows as such.
+    """
+    values, names = stacked([fit.values]), fit.names
+    x = encode(values, names)[0]
+    directions = np.eye(len(names))
+    steps = np.array([[PARAMETERS[name].step for name in names]])
+    if "stiffness" in names:
+        at = names.index("stiffness")
+        directions[at] = [scale_slope(n, y) for n, y in zip(names, x, strict=True)]
+        steps[0, at] = _SCALE_STEP
+    highest = _bounds(names)[1]
+    steps = np.where(x + steps > highest, -steps, steps)
+    trials = x + np.vstack([np.zeros(len(names)), steps.T * directions])
+    tables = _tables(values, names, trials[None], np.arange(1))
+    sums = roller.normals(motions, tables, steps)
+    inverse = np.linalg.inv(directions)
+    information = inverse @ sums.information[0] @ inverse.T
+    pull = _pulled(x[None], np.zeros((1, len(names))), _prior_rows(prior, names))[1][0]
+    return replace(
+        fit,
+        information=information + np.diag(pull),
+        scores=sums.scores[0] @ inverse.T,
+    )
+
+
+def scale_slope(name: str, coordinate: float) -> float:
+    """Return how a coordinate grows with the logarithm of all torques together."""
+    parameter = PARAMETERS[name]
+    if parameter.unit.startswith(("N m", "kg m²")):
+        return 1.0 if parameter.scale == "log" else coordinate
+    return -coordinate if parameter.unit.startswith("1/(N") else 0.0
+
+
+def restricted(fit: ServoFit, names: Sequence[str]) -> ServoFit:
+    """Return a fit of some of its parameters, the others absent."""
+    at = [fit.names.index(name) for name in names]
+    absent = {n: PARAMETERS[n].absent for n in fit.names if n not in names}
+    return replace(
+        fit,
+        values=dict(fit.values) | absent,
+        names=tuple(names),
+        information=fit.information[np.ix_(at, at)],
+        scores=fit.scores[:, at],
+    )
+
+
+def is_shown(fit: ServoFit, names: Sequence[str]) -> bool:
+    """Return whether some linear parameters are surely not all zero."""
+    from scipy.stats import chi2
+
+    at = [fit.names.index(name) for name in names]
+    inverse = np.linalg.pinv(fit.information, hermitian=True)
+    factor = max(_excess(fit, inverse, len(fit.names)), 1.0) * _few_motions(fit) ** 2
+    x = encode(stacked([fit.values]), names)[0]
+    square = x @ np.linalg.pinv(factor * inverse[np.ix_(at, at)], hermitian=True) @ x
+    return bool(square > chi2.ppf(0.95, len(names)))
 
 
 def fit_servo(
@@ -516,6 +598,17 @@ def errors_together(
     return np.array(means).reshape(-1, len(servos)).T
 
 
+def doubt(saved: Float[np.ndarray, " windows"]) -> float:
+    """Return the standard error of the mean of what windows save."""
+    saved = saved[np.isfinite(saved)]
+    return float(np.std(saved, ddof=1) / np.sqrt(len(saved))) if len(saved) > 1 else 0.0
+
+
+def standing(saved: Float[np.ndarray, " windows"]) -> float:
+    """Return the mean of what windows save, in its standard errors."""
+    return float(np.nanmean(saved)) / max(doubt(saved), 1e-12)
+
+
 # Starting points, drawn in dimensionless numbers: no servo's size is built in.
 
 _DELAYS = (-0.02, -0.01, 0.0, 0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.06)
@@ -703,6 +796,15 @@ def _effort(motion: ServoMotion) -> float:
     rows = motion.mask[:, 0] & (motion.powered > 0.5)
     errors = np.abs(motion.goals[rows, 0] - motion.q[rows, 0])
     return float(errors.max(initial=1e-3)) * motion.gain
+
+
+def without_limits(values: Values, names: Sequence[str]) -> dict[str, float]:
+    """Return values with what is not among the names left out, as late as before."""
+    start = without(values, names)
+    if np.isfinite(values["acceleration"]) and "acceleration" not in names:
+        # A set-point with any limit takes its steps by the end of a part.
+        start["delay"] += 0.5 * SUBSTEP
+    return start
 
 
 def without(values: Values, names: Sequence[str]) -> dict[str, float]:

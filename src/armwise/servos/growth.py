@@ -13,20 +13,31 @@ from armwise.servos.fit import (
     ServoFit,
     Values,
     best_starts,
+    doubt,
     element_starts,
     errors_together,
     fit_alike,
+    fit_servo,
     fit_servos,
+    idle,
+    is_shown,
     mean_errors,
     ranked,
     shaken,
     shared_values,
+    undetermined,
     without,
+    without_limits,
 )
 from armwise.servos.joints import ServoJoint
-from armwise.servos.model import ELEMENTS
+from armwise.servos.model import ELEMENTS, PARAMETERS, meaningful
 from armwise.servos.motions import sharpness_of
-from armwise.servos.rollout import Roller, ServoMotion, rounding_of
+from armwise.servos.rollout import (
+    Roller,
+    ServoMotion,
+    count_doubt,
+    rounding_of,
+)
 from armwise.servos.servo import ServoElement
 
 if TYPE_CHECKING:
@@ -48,6 +59,9 @@ _SET_POINT = ("acceleration limit", _PROFILE)
 
 _SLEW = "slew limit"
 """Element that other limits stand for."""
+
+_FALLING = ("Stribeck friction", "stiction")
+"""Elements of friction that falls off with speed."""
 
 _FRICTION = ("load friction", "Stribeck friction")
 """Elements that limits of the set-point are mistaken for."""
@@ -135,9 +149,100 @@ class Growth:
         if self.verdicts[_PROFILE].is_needed and not self.is_short:
             # Joints that did not show it have changed since.
             self._spread()
+        self._prune()
         if len(self.joints) > 1:
             self.verdicts["shared values"] = self._share()
         return tuple(self.verdicts.values())
+
+    def _prune(self) -> None:
+        """Take away what models can do without, now that the other elements are there.
+
+        Of the many elements tried some pass by chance, and some only stood for others
+        that came later.
+        """
+        self._without_derivative()
+        for joint in self.joints:
+            self.progress("what is not needed", 0.8)
+            self._drop_idle(joint)
+            self._drop_vague(joint)
+            for element in reversed(ELEMENTS):
+                self._drop_unshown(joint, element)
+            self._drop_vague(joint)
+            self._drop_idle(joint)
+
+    def _drop_vague(self, joint: ServoJoint) -> None:
+        """Take away what is so high that a factor of e higher is the same.
+
+        It only stands for a little more delay, or for dry friction.
+        """
+        vague = undetermined(self.roller, joint.windows, self._here(joint))
+        for added in (*([n] for n in LIMITS), *(ELEMENTS[e] for e in _FALLING)):
+            if vague & set(added):
+                self._drop(joint, added)
+
+    def _here(self, joint: ServoJoint) -> ServoFit:
+        """Return a joint's fit with what all its windows say of it."""
+        return fit_servo(
+            self.roller, joint.windows, joint.fits[0], joint.names,
+            iterations=1, prior=joint.prior,
+        )  # fmt: skip
+
+    def _drop_unshown(self, joint: ServoJoint, element: str) -> None:
+        """Take an element away whose interval holds none, if that predicts as well."""
+        added = [n for n in ELEMENTS[element] if n in joint.names]
+        sizes = [n for n in added if PARAMETERS[n].scale != "log"]
+        is_limit = bool(set(added) & set(LIMITS))
+        # The derivative gain beside a limit is judged in all joints at once.
+        is_limit |= element == "derivative gain" and "acceleration" in joint.names
+        # Whether readings and commands are rounded or truncated, no log says.
+        least = 2.0 * count_doubt(joint.motions)
+        if "offset" in added and all(abs(f["offset"]) < least for f in joint.fits):
+            self._drop(joint, added, is_sure=True)
+        elif sizes and not is_limit and not is_shown(self._here(joint), sizes):
+            self._drop(joint, [n for n in added if n != "saturation"])
+
+    def _drop_idle(self, joint: ServoJoint) -> None:
+        """Take away parameters without which free runs are the same."""
+        while own := [n for n in joint.names if n not in self.core]:
+            # One half may say nothing of what the other shows.
+            one, other = (idle(self.roller, joint.windows, f, own) for f in joint.fits)
+            names = sorted(set(one) & set(other), key=lambda n: one[n] + other[n])
+            # One by one, for each may be idle for the sake of another.
+            joint.names = meaningful([n for n in joint.names if n not in names[:1]])
+            joint.fits = [without(f, joint.names) for f in joint.fits]
+            if not names:
+                return
+
+    def _without_derivative(self) -> None:
+        """Take a derivative gain from all joints of a profile, if none needs it."""
+        own = [j for j in self.joints if set(ELEMENTS[_PROFILE]) <= set(j.names)]
+        if not own:
+            return
+        trials = {}
+        for joint in own:
+            names = tuple(n for n in joint.names if n != "derivative")
+            fits = []
+            for side, values in enumerate(joint.fits):
+                start = without(values, names)
+                # What it hastened, the delay had to make up for; it damped, too, within
+                # the limit of torque.
+                gain, within = values["derivative"], start["limited_damping"]
+                start["delay"] -= gain / values["stiffness"]
+                start["damping"] += gain
+                if "limited_damping" in names:
+                    inner = within * values["damping"] + gain
+                    start["limited_damping"] = inner / start["damping"]
+                fit = self._fitted(joint, side, [start], 2 * self.steps, names)
+                fits.append(fit.values)
+            trials[joint.number] = names, fits, self._left_out(joint, fits)
+        before = sum(self.errors[j.number] for j in own)
+        least = sum(self._least(j) for j in own)
+        if sum(t[2] for t in trials.values()) > before + max(WORTH * before, least):
+            return
+        for joint in own:
+            names, fits, error = trials[joint.number]
+            joint.names, joint.fits = names, fits
+            self.errors[joint.number] = error
 
     def reconsidered(self, element: str) -> tuple[ServoElement, ...]:
         """Judge an element that joints were given on other windows since."""
@@ -213,19 +318,27 @@ class Growth:
         """Return the mean over joints of the error on motions left out, in [rad]."""
         return float(np.mean(list(self.errors.values())))
 
-    def _drop(self, joint: ServoJoint, added: Sequence[str]) -> float:
-        """Take an element away again, unless that predicts worse; return that error."""
-        names = tuple(n for n in joint.names if n not in added)
+    def _drop(
+        self, joint: ServoJoint, added: Sequence[str], *, is_sure: bool = False
+    ) -> float:
+        """Take an element away again, unless that predicts worse; return that error.
+
+        Args:
+            joint: Whose model.
+            added: The element's parameters.
+            is_sure: Whether it goes whatever is predicted.
+        """
+        names = meaningful([n for n in joint.names if n not in added])
         fits = []
         for side, values in enumerate(joint.fits):
-            start = without(values, names)
+            start = without_limits(values, names)
             # What it did is dry friction again.
             start["coulomb"] = max(start["coulomb"], joint.core["coulomb"])
             fits.append(
                 self._fitted(joint, side, [start], 2 * self.steps, names).values
             )
         before, after = self.errors[joint.number], self._left_out(joint, fits)
-        if after < before + max(WORTH * before, self._least(joint)):
+        if is_sure or after < before + max(WORTH * before, self._least(joint)):
             joint.names, joint.fits = names, fits
             self.errors[joint.number] = after
         return after
@@ -248,7 +361,7 @@ class Growth:
         }
         after = {number: _mean(new) for number, (_, new) in rows.items()}
         least = {
-            j.number: max(self._least(j), _SURE * _doubt(np.subtract(*rows[j.number])))
+            j.number: max(self._least(j), _SURE * doubt(np.subtract(*rows[j.number])))
             for j in lacking
         }
         # Judgement: a profile is fitted for longer than what it is compared with.
@@ -515,12 +628,6 @@ def _mean(errors: Float[np.ndarray, " windows"]) -> float:
     """Return the mean over windows with rows that count; NaN where there are none."""
     errors = errors[np.isfinite(errors)]
     return float(np.mean(errors)) if len(errors) else np.nan
-
-
-def _doubt(saved: Float[np.ndarray, " windows"]) -> float:
-    """Return the standard error of the mean of what windows save."""
-    saved = saved[np.isfinite(saved)]
-    return float(np.std(saved, ddof=1) / np.sqrt(len(saved))) if len(saved) > 1 else 0.0
 
 
 def takers(

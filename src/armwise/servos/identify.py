@@ -28,17 +28,22 @@ from armwise.servos.fit import (
     best_starts,
     coordinate_covariance,
     drawn_starts,
+    errors_together,
     fastest,
     fit_alike,
     fit_servo,
     fit_servos,
-    idle_limits,
+    idle,
     mean_errors,
     ranked,
+    resolved,
+    restricted,
     shared_values,
     standard_deviations,
+    standing,
     undetermined,
     without,
+    without_limits,
 )
 from armwise.servos.free_runs import errors_of
 from armwise.servos.growth import WORTH, Growth
@@ -52,6 +57,7 @@ from armwise.servos.model import (
     absent,
     encode,
     half_step_inertia,
+    meaningful,
     stacked,
 )
 from armwise.servos.motions import (
@@ -61,7 +67,7 @@ from armwise.servos.motions import (
     refuse_unfollowed,
     servo_motion,
 )
-from armwise.servos.rollout import Roller, ServoMotion, rounding_of
+from armwise.servos.rollout import Roller, ServoMotion, count_doubt, rounding_of
 from armwise.servos.servo import (
     Servo,
     ServoElement,
@@ -82,6 +88,15 @@ _TORQUE_UNITS = {
     if parameter.unit.startswith(("N m", "kg m²"))
 }
 """Units of what grows with a servo's torques."""
+
+# Judgement: servos' clocks tick at 1 kHz or faster: up to half of a millisecond, all
+# as likely.
+_HOLD_S = 0.5e-3 / np.sqrt(3.0)
+"""How late in [s] held torques may be, as a standard deviation."""
+
+# As usual: two standard errors.
+_TOLD = 2.0
+"""Standard errors by which windows tell two servos apart."""
 
 # Judgement: ten answers of a servo.
 _SHORTEST_S = 1.0
@@ -398,12 +413,71 @@ class _Identification(JointMotions):
                 start = fit_alike(
                     self.roller, joint.windows, start, names, 5, prior
                 ).values
-            fits.append(
-                fit_servo(self.roller, joint.motions, start, names,
-                          iterations=6 if self.dof == 1 else 2, prior=joint.prior)
+            start = self._with_own_scale(joint, start)
+            fit = fit_servo(
+                self.roller, joint.motions, start, names,
+                iterations=6 if self.dof == 1 else 2, prior=joint.prior,
             )  # fmt: skip
+            fit = self._without_idle(joint, fit)
+            fits.append(resolved(self.roller, joint.motions, fit, joint.prior))
         self.plain = self._plain(joints, fits)
         return fits
+
+    def _without_idle(self, joint: ServoJoint, fit: ServoFit) -> ServoFit:
+        """Return a fit without what has come to nothing in it."""
+        own = [name for name in fit.names if name not in self.core]
+        useless = idle(self.roller, joint.windows, fit.values, own)
+        names = meaningful([name for name in fit.names if name not in useless])
+        joint.offset = joint.offset[[name in names for name in fit.names]]
+        joint.names = names
+        return restricted(fit, names)
+
+    def _hold(self, values: dict[str, np.ndarray], std: dict[str, np.ndarray]) -> None:
+        """Widen intervals by what a servo's clock does, which no log shows.
+
+        Torque held from tick to tick comes half a tick late: commands do, and damping
+        then lessens inertia, but where a limit of torque has ended it.
+        """
+        fitted = std["delay"] > 0.0
+        std["delay"] = np.hypot(std["delay"], np.where(fitted, _HOLD_S, 0.0))
+        inertia = _HOLD_S * np.where(fitted, values["damping"], 0.0)
+        std["armature"] = np.hypot(std["armature"], inertia)
+        part = values["limited_damping"] * inertia / (self.inertia + values["armature"])
+        is_limited = std["saturation"] > 0.0
+        off = np.where(is_limited, values["saturation"], 0.0) * part
+        std["saturation"] = np.hypot(std["saturation"], off)
+
+    def _with_own_scale(self, joint: ServoJoint, values: Values) -> dict[str, float]:
+        """Return a joint's servo, its torques as its own windows have them.
+
+        Where gravity does not load a joint and its rotor outweighs the links, a servo
+        twice as strong with twice the friction and inertia moves alike. The information
+        does not say so, for stick and slip makes differences ripple, and the halves'
+        fits agree that start alike: so others start a factor away, without the other
+        servos' torques. What windows prefer is taken; of what they do not tell apart
+        the joint has no scale.
+        """
+        windows = joint.windows
+        starts = [_with_torques(values, factor) for factor in (0.5, 2.0)]
+        own, *others = errors_together(self.roller, windows, [values, *starts])
+        # Judgement: torques that gravity shows are far off by then.
+        if all(np.nanmean(other) > 5.0 * np.nanmean(own) for other in others):
+            return dict(values)
+        fits = fit_servos(self.roller, windows, starts, joint.names, iterations=8)
+        servos = [dict(values), *(fit.values for fit in fits)]
+        errors = errors_together(self.roller, windows, servos)
+        saved = [standing(errors[0] - other) for other in errors[1:]]
+        if max(saved) > _TOLD:
+            chosen = 1 + int(np.argmax(saved))
+            joint.prior, joint.is_alike = None, False
+        else:
+            chosen = 0
+        for other, servo in zip(errors, servos, strict=True):
+            away = abs(np.log(servo["stiffness"] / servos[chosen]["stiffness"]))
+            # Judgement: half of a factor of e, as far as servos of one type differ.
+            if standing(other - errors[chosen]) < _TOLD and away > 0.5:
+                joint.has_scale = False
+        return servos[chosen]
 
     def _apart(self, joint: ServoJoint) -> dict[str, float]:
         """Return half of what the fits of both halves of the motions differ by."""
@@ -411,9 +485,16 @@ class _Identification(JointMotions):
         apart = {k: 0.5 * abs(first[k] - second[k]) for k in joint.names}
         # A half that never meets a limit says nothing of it.
         for windows, values in zip(joint.halves, joint.fits, strict=True):
-            for name in idle_limits(self.roller, windows, values, joint.names):
+            for name in self._idle_limits(joint, windows, values):
                 apart[name] = 0.0
         return apart
+
+    def _idle_limits(
+        self, joint: ServoJoint, windows: Sequence[ServoMotion], values: Values
+    ) -> set[str]:
+        """Return the limits of a joint that no window meets."""
+        limits = [n for n in joint.names if np.isinf(PARAMETERS[n].absent)]
+        return set(idle(self.roller, windows, values, limits)) if windows else set()
 
     def _all_windows(self, joint: ServoJoint) -> ServoFit:
         """Fit most of the way on the windows, for they cost a tenth of all rows.
@@ -427,11 +508,12 @@ class _Identification(JointMotions):
             joint.names, iterations=25 if is_alone else 8, prior=joint.prior,
         )  # fmt: skip
         near = ranked(self.roller, joint.windows, trials, joint.prior)[0]
-        idle = idle_limits(self.roller, joint.windows, near.values, joint.names)
-        if not idle:
+        useless = self._idle_limits(joint, joint.windows, near.values)
+        useless |= undetermined(self.roller, joint.windows, near) & set(LIMITS)
+        if not useless:
             return near
-        names = tuple(name for name in joint.names if name not in idle)
-        start = dict(near.values) | dict.fromkeys(idle, np.inf)
+        names = meaningful([name for name in joint.names if name not in useless])
+        start = without_limits(near.values, names)
         free = fit_servo(
             self.roller, joint.windows, start, names, iterations=4, prior=joint.prior
         )
@@ -463,12 +545,7 @@ class _Identification(JointMotions):
             # Within what the prior allows servos of one type.
             if abs(np.log(factor)) < 3.0 * prior.std.get("stiffness", np.inf):
                 continue
-            start = {
-                name: value * factor
-                if PARAMETERS[name].unit in _TORQUE_UNITS
-                else value
-                for name, value in fit.values.items()
-            }
+            start = _with_torques(fit.values, factor)
             other = fit_servo(
                 self.roller,
                 joint.windows,
@@ -536,7 +613,12 @@ class _Identification(JointMotions):
                 # Halves of the motions also know of fits that ended in other valleys.
                 std[name][j] = np.hypot(spread, joint.apart[name])
             if fit.names:
-                for name in undetermined(self.roller, joint.windows, fit):
+                vague = undetermined(self.roller, joint.windows, fit)
+                if not joint.has_scale:
+                    vague |= {
+                        n for n in fit.names if PARAMETERS[n].unit in _TORQUE_UNITS
+                    }
+                for name in vague:
                     std[name][j] = np.inf
             else:
                 for name in {name for other in joints for name in other.names}:
@@ -544,6 +626,11 @@ class _Identification(JointMotions):
         std["armature"] = np.hypot(
             std["armature"], half_step_inertia(np.nan_to_num(std["damping"], posinf=0))
         )
+        for joint in joints:
+            if "offset" in joint.names:
+                j, own = joint.number, count_doubt(joint.motions)
+                std["offset"][j] = np.hypot(std["offset"][j], own)
+        self._hold(values, std)
         for kind in (values, self.plain):
             if kind:
                 kind["armature"] = kind["armature"] + half_step_inertia(kind["damping"])
@@ -584,6 +671,14 @@ class _Identification(JointMotions):
             servo, scatter=scatter, fit=errors, contact=contact, load_error=doubts
         )
         return _with_allowed_spread(servo, self.motions)
+
+
+def _with_torques(values: Values, factor: float) -> dict[str, float]:
+    """Return a servo all of whose torques are so many times as large."""
+    return {
+        name: value * factor if PARAMETERS[name].unit in _TORQUE_UNITS else value
+        for name, value in values.items()
+    }
 
 
 _USUAL_LEVEL = 0.9

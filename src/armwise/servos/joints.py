@@ -60,7 +60,8 @@ class ServoJoint:
     `prior` holds its torques to those of the other servos; `apart` is half of what the
     two halves' fits differ by, `offset` the same in fitted
     coordinates, and `left_out_ratio` their error on each other's motions over that on
-    their own; `limits` are parameters beside the core's that contact was told apart by.
+    their own; `limits` are parameters beside the core's that contact was told apart by;
+    `has_scale` is whether its own motions show how large its torques are.
     """
 
     number: int
@@ -78,6 +79,7 @@ class ServoJoint:
     offset: np.ndarray = field(default_factory=lambda: np.zeros(0))
     left_out_ratio: float = 1.0
     limits: tuple[str, ...] = ()
+    has_scale: bool = True
 
     @property
     def windows(self) -> list[ServoMotion]:

@@ -164,6 +164,19 @@ as a supply's voltage does; a torque limit the whole torque of the motor, what d
 it included, as a current's.
 """
 
+_SHAPES = {
+    "stribeck_speed": {"static", "load_static"},
+    "creep_speed": {"load_stiction"},
+    "limited_damping": {"saturation"},
+}
+"""Parameter → those without which it means nothing."""
+
+
+def meaningful(names: Sequence[str]) -> tuple[str, ...]:
+    """Return parameters without those that mean nothing beside the others."""
+    return tuple(n for n in names if n not in _SHAPES or _SHAPES[n] & set(names))
+
+
 EXPRESSIBLE = (
     *CORE, "acceleration", "slew", "offset", "zero", "derivative", "saturation",
     "limited_damping",

@@ -191,6 +191,14 @@ def rounding_of(motions: Sequence[ServoMotion]) -> float:
     return float(np.median([m.rounding[0] for m in motions]))
 
 
+def count_doubt(motions: Sequence[ServoMotion]) -> float:
+    """Return how far positions are off for want of knowing how they are rounded.
+
+    In [rad], as a standard deviation: by up to half of the encoder's step either way.
+    """
+    return rounding_of(motions) / float(np.sqrt(3.0))
+
+
 @dataclass(frozen=True, eq=False)
 class SetPoint:
     """Set-points of one motion.

@@ -10,9 +10,22 @@ import numpy as np
 
 from armwise.arms import Arm
 from armwise.servos.fit import Values
-from armwise.servos.model import PARAMETERS, decode, encode, stacked, tables_of
+from armwise.servos.model import (
+    PARAMETERS,
+    decode,
+    encode,
+    stacked,
+    tables_of,
+    units_of,
+)
 from armwise.servos.motions import joint_loads, travel_of
-from armwise.servos.rollout import Roller, ServoMotion, least_scale, rounding_of
+from armwise.servos.rollout import (
+    Roller,
+    ServoMotion,
+    count_doubt,
+    least_scale,
+    rounding_of,
+)
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
@@ -75,11 +88,12 @@ def zero_step(
     for j, (own, values, names) in joints.items():
         used_motions = [own[m] for m in used]
         nudged = [[motion[j] for motion in some] for some in moved]
-        slopes = _Slopes(roller, used_motions, nudged, values, names)
+        slopes = _Slopes(roller, used_motions, nudged, values, (*names, "offset"))
         # The servo follows: what its own parameters can do is no zero.
         back = slopes.by_names @ np.linalg.pinv(
             slopes.information, rcond=1e-10, hermitian=True
         )
+        S += back @ slopes.prior @ back.T
         for n, (z, p, e, w) in enumerate(slopes.rows):
             own_part = z - p @ back.T
             S += (own_part * w[:, None]).T @ own_part
@@ -128,7 +142,8 @@ class _Slopes:
 
     Attributes:
         rows: Of every motion: derivatives by zeros and by parameters, errors, weights.
-        information: Of the parameters.
+        information: Of the parameters, prior included.
+        prior: Of the offset that rounding leaves.
         by_names: Mixed, of zeros and parameters.
     """
 
@@ -168,7 +183,10 @@ class _Slopes:
             (z, p, e, weight / scale**2 / np.sqrt(1.0 + (e / scale) ** 2))
             for z, p, e, weight in parts
         ]
-        self.information = np.zeros((size, size))
+        # How positions and commands are rounded looks like gravity, and is not known.
+        unit = units_of(start)["offset"][0] / count_doubt(motions)
+        self.prior = np.diag([(n == "offset") * unit**2 for n in names])
+        self.information = self.prior.copy()
         self.by_names = np.zeros((len(nudged) - 1, size))
         for z, p, _, w in self.rows:
             self.information += (p * w[:, None]).T @ p
