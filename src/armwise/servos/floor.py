@@ -330,7 +330,7 @@ class _Search:
         best, none = float(costs.min()), float(self._costs([None])[0])
         # Judgement: a twentieth of what it explains.
         as_good = [
-            k for k, cost in enumerate(costs) if cost - best < _TIE * (none - best)
+            k for k, cost in enumerate(costs) if cost - best <= _TIE * (none - best)
         ]
         chosen = max(as_good, key=lambda k: (floors[k].links[-1], -costs[k]))
         return floors[chosen]
