@@ -140,6 +140,55 @@ def test_the_command(pendulum, servo, tmp_path):
     assert result.exit_code != 0
 
 
+@pytest.fixture
+def bench(pendulum, tmp_path):
+    """Logs of one pendulum with three loads and two gains, and a table of them."""
+    true = rig.truth(pendulum, stiffness=0.4, armature=0.002)
+    rows = ["log,arm,gain"]
+    for k, factor in enumerate((0.7, 1.0, 2.0, 1.5)):
+        arm, gain = heavier(pendulum, factor), (8.0, 16.0)[k % 2]
+        aw.arms.save_arm(arm, tmp_path / f"arm{k}.urdf")
+        log = rig.recording(true, k, arm=arm, gain=gain)
+        aw.write_recording(log, tmp_path / f"log{k}.csv")
+        rows.append(f"log{k}.csv,arm{k}.urdf,{gain}")
+    (tmp_path / "loads.csv").write_text("\n".join(rows))
+    return tmp_path
+
+
+def test_a_table_gives_every_log_its_load_and_gain(bench):
+    words = ["identify-servo", str(bench / "arm0.urdf"), "--starts", "32"]
+    words += [str(bench / f"log{k}.csv") for k in range(3)]
+    words += ["--validate", str(bench / "log3.csv"), "-o", str(bench / "out")]
+    words += ["--loads", str(bench / "loads.csv"), "--json"]
+    result = CliRunner().invoke(app, words, catch_exceptions=False)
+    answer = json.loads(result.stdout)
+    assert answer["values"]["stiffness"][0] == pytest.approx(0.4, rel=0.05)
+    # Its own load and gain, or it would be off by a tenth of a radian.
+    assert answer["validation"]["mrad"][0] < 2.0
+    # Three known loads tell how far unknown ones are off.
+    assert answer["load_error"] is not None
+
+
+@pytest.mark.parametrize(
+    ("table", "sentence"),
+    [
+        ("log,arm\nlog0.csv,arm0.urdf", "lacks the columns gain"),
+        ("log,arm,gain\nlog1.csv,arm0.urdf,8", "has no row for log0.csv"),
+        ("log,arm,gain\nlog0.csv,arm0.urdf,high", "the gain of log0.csv is 'high'"),
+        ("log,arm,gain\nlog0.csv,arm9.urdf,8", "arm9.urdf"),
+        ("", "needs a header log,arm,gain"),
+    ],
+)
+def test_a_table_of_loads_that_is_wrong(bench, table, sentence):
+    (bench / "loads.csv").write_text(table)
+    words = ["identify-servo", str(bench / "arm0.urdf"), str(bench / "log0.csv")]
+    words += ["--loads", str(bench / "loads.csv"), "-o", str(bench / "out")]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code != 0
+    assert sentence in f"{result.stderr} {result.exception}"
+    assert not (bench / "out").exists()
+
+
 def test_what_does_not_show_is_said_so():
     nothing = InertialParameters.zero()
     load = ServoLoad(

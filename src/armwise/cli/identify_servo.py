@@ -21,6 +21,7 @@ from armwise.cli.arguments import (
 from armwise.cli.output import AsJson, console, heads, print_json, progress_bar, table
 
 if TYPE_CHECKING:
+    from armwise.arms import Arm
     from armwise.recordings import Recording
     from armwise.servos import FreeRunErrors, Servo
 
@@ -32,6 +33,10 @@ def identify_servo(
     gains: Annotated[
         str | None,
         typer.Option(help="The servo's gain register in each LOG, such as 4,8,16."),
+    ] = None,
+    loads: Annotated[
+        Path | None,
+        typer.Option(help="CSV of logs: columns log, arm (with its load), gain."),
     ] = None,
     calibration: Annotated[
         Path | None,
@@ -75,11 +80,19 @@ def identify_servo(
                 )
         return recordings
 
+    if loads is not None and (gains is not None or len(plain) < len([*logs, *others])):
+        raise typer.BadParameter(
+            "--loads goes with plain logs, one recording each, and has their gains."
+        )
+    listed = None if loads is None else _Loads.read(loads)
     recordings, unseen = read(logs), read(others)
     registers = None if gains is None else _numbers(gains)
+    arms = [described] * len(recordings)
+    if listed is not None:
+        arms, registers = listed.of(logs)
     with progress_bar("servos", quiet=json) as progress:
         servo = identify(
-            described,
+            arms if listed is not None else described,
             recordings,
             registers,
             starts=starts,
@@ -87,18 +100,77 @@ def identify_servo(
             backend=backend,
             progress=progress,
         )
-        validation = servo.errors(unseen) if unseen else None
+        held = ([], None) if listed is None else listed.of(others)
+        validation = servo.errors(unseen, *held) if unseen else None
     files: dict[str, str] = {}
     if output:
         from armwise.report import write_servo_files
 
         # Judgement: four motions of traces are what one looks at.
         shown = [servo.motion(r) for r in (unseen or recordings)[:4]]
+        if listed is not None:
+            rows = zip(*listed.of((others or logs)[:4]), strict=True)
+            shown = [
+                servo.motion(r, *row)
+                for r, row in zip(unseen or recordings, rows, strict=False)
+            ]
         files = write_servo_files(servo, output, shown, validation)
     if json:
         print_json(_plain(servo, validation) | {"files": files})
     else:
         _show(servo, validation, files)
+
+
+class _Loads:
+    """A table of logs: the arm with its load, and the servo's gain, in each."""
+
+    def __init__(self, path: Path, rows: dict[str, dict[str, str]]) -> None:
+        self.path, self.rows = path, rows
+        self.arms: dict[str, Arm] = {}
+
+    @classmethod
+    def read(cls, path: Path) -> _Loads:
+        """Read it: a header, then a row for each log."""
+        import csv
+
+        from armwise.errors import ArgumentError
+
+        try:
+            with path.open(newline="", encoding="utf-8") as file:
+                rows = list(csv.DictReader(file))
+        except (OSError, UnicodeDecodeError, csv.Error) as error:
+            raise ArgumentError(f"{path} cannot be read: {error}") from None
+        missing = {"log", "arm", "gain"} - set(rows[0] if rows else ())
+        if missing:
+            raise ArgumentError(
+                f"{path} lacks the columns {', '.join(sorted(missing))}: it needs a "
+                "header log,arm,gain and a row for each log."
+            )
+        return cls(path, {Path(row["log"] or "").name: row for row in rows})
+
+    def of(self, logs: Sequence[Path]) -> tuple[list[Arm], list[float]]:
+        """Return the arm and the gain of every log."""
+        from armwise.cli.arguments import load_named
+        from armwise.errors import ArgumentError
+
+        arms, gains = [], []
+        for log in logs:
+            row = self.rows.get(log.name)
+            if row is None:
+                raise ArgumentError(f"{self.path} has no row for {log.name}. Add one.")
+            # Beside the table, as its author saw it, or a bundled name.
+            name, beside = row["arm"], self.path.parent / row["arm"]
+            if name not in self.arms:
+                self.arms[name] = load_named(str(beside if beside.exists() else name))
+            arms.append(self.arms[name])
+            try:
+                gains.append(float(row["gain"]))
+            except (TypeError, ValueError):
+                raise ArgumentError(
+                    f"{self.path}: the gain of {log.name} is {row['gain']!r}, not a "
+                    "number. Write the servo's gain register, or 1."
+                ) from None
+        return arms, gains
 
 
 def _numbers(text: str) -> list[float]:
