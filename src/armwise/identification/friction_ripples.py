@@ -84,7 +84,7 @@ _LEAST_SHOWN = 0.25
 _BESIDE = ("asymmetric", "root", "quadratic", "hysteresis")
 """Forms of friction that a wave is tried beside."""
 
-_OFFERED = 6
+_OFFERED = 4
 """Waves of a drive that are offered: turning points lie far apart, and several phases
 from one to the next explain them alike."""
 
@@ -143,7 +143,11 @@ def ripple_terms(
     beside = tuple(term for term in friction if term.form in _BESIDE)
     parts = list(_parts(replace(columns, friction=beside), runs, parameters))
     terms: list[FrictionTerm] = []
+    tried = {term.joint for term in friction}
     for joint, drive in enumerate(arm.coordinates):
+        # A drive that leaves nothing but noise has no friction to try.
+        if drive not in tried:
+            continue
         for number in _waves(parts, joint, drive):
             name, period = arm.driven[drive].name, float(2.0 * np.pi / number)
             terms += [FrictionTerm(drive, name, form, period) for form in RIPPLES]
@@ -159,9 +163,12 @@ def _parts(
     first = columns.count - columns.lags.size - terms
     friction = range(first, first + terms)
     turned = columns.dynamics.mechanism.drive_rows
-    total = sum(len(run) / _step(run) for run in runs)
+    total = sum(len(run) / rows_apart(run) for run in runs)
     for run in runs:
-        step, count = _step(run), round(_PARTS * len(run) / _step(run) / total)
+        step, count = (
+            rows_apart(run),
+            round(_PARTS * len(run) / rows_apart(run) / total),
+        )
         rows = _spans(len(run), step, max(count, 1) if total > _PARTS * _ROWS else None)
         # A part is a block: what is read of it here is overwritten by the next.
         for block in columns.blocks([run], rows):
@@ -201,7 +208,7 @@ def _band(run: Samples) -> float:
     return float(min(run.torque_bandwidth_hz or np.inf, 0.4 * run.rate_hz))
 
 
-def _step(run: Samples) -> int:
+def rows_apart(run: Samples) -> int:
     """Every so manieth row is enough for the bandwidth of the torque."""
     return max(1, int(run.rate_hz / (_INPUTS * _band(run))))
 
@@ -302,15 +309,14 @@ def _plain_waves(
         # What the low-pass leaves of a wave at a steady speed.
         middle = np.sqrt(first * last) / (2.0 * np.pi)
         shown = low_pass_gain(middle * np.abs(lengths))
-        product, square = (
-            np.fft.rfft(
-                np.bincount(index, x, _STRETCHES * _BINS).reshape(_STRETCHES, _BINS),
-                2 * _BINS,
-                axis=1,
-            )
+        binned = [
+            np.bincount(index, x, _STRETCHES * _BINS).reshape(_STRETCHES, _BINS)
             for x in (shown * residual, shown**2)
-        )
-        twice, rows = square[:, 2 * waves], square[:, :1].real
+        ]
+        product = np.fft.rfft(binned[0].astype(np.float32), 2 * _BINS, axis=1)
+        # Twice the wave number of a transform that is twice as fine.
+        square = np.fft.rfft(binned[1].astype(np.float32), axis=1)
+        twice, rows = square[:, waves], square[:, :1].real
         squares = [rows + twice.real, rows - twice.real, -twice.imag]
         own = product[:, waves]
         sums.append(
@@ -397,23 +403,20 @@ class _SlowWaves:
         seen = [_seen(part, self.drive, numbers) for part in self.parts]
         columns = _beside(self.basis, np.concatenate(seen))
         cosine, sine = np.split(columns, 2, axis=1)
-        left = self.residual[:, None]
-        products, squares = (cosine * left, sine * left), (cosine**2, sine**2)
+        pairs = ((cosine, cosine), (sine, sine), (cosine, sine))
         # Rows of a stretch follow each other.
-        edges = np.searchsorted(self.stretch, np.arange(_STRETCHES))
-        added = [
-            np.add.reduceat(np.stack(x), edges, axis=1)
-            for x in (products, (*squares, cosine * sine))
-        ]
-        return _Sums(numbers, *added)
+        edges = np.searchsorted(self.stretch, np.arange(_STRETCHES + 1))
+        rows = [slice(a, b) for a, b in pairwise(edges.tolist())]
+        products = [[self.residual[r] @ x[r] for r in rows] for x in (cosine, sine)]
+        squares = [[np.einsum("rk,rk->k", x[r], y[r]) for r in rows] for x, y in pairs]
+        return _Sums(numbers, np.array(products), np.array(squares))
 
     def _shows(self, number: float) -> np.ndarray:
         """At which rows a wave, or a shorter one, shows."""
         shown = []
         for part in self.parts:
             frequency = np.abs(part.speed[:, self.drive]) * number / (2.0 * np.pi)
-            # Twice the bandwidth: what is faster is all but gone.
-            is_slow = frequency <= 2.0 * part.band
+            is_slow = frequency <= part.band
             shown.append(part.response @ is_slow > _LEAST_SHOWN)
         return np.concatenate(shown)
 
@@ -430,8 +433,9 @@ def _seen(part: _Part, drive: int, numbers: np.ndarray) -> np.ndarray:
     # Faster ones would look slow at this many rows a second, and are gone anyway.
     fastest = 0.5 * np.pi * _INPUTS * part.band / numbers.min()
     slow = np.flatnonzero(np.abs(part.speed[:, drive]) <= fastest)
-    phase = np.outer(part.q[slow, drive], numbers)
-    response = part.response[:, slow]
+    # Single precision: of thousands of radians four digits are left, at half the price.
+    phase = np.outer(part.q[slow, drive], numbers).astype(np.float32)
+    response = part.response[:, slow].astype(np.float32)
     return np.concatenate([response @ np.cos(phase), response @ np.sin(phase)], axis=1)
 
 

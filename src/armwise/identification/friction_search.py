@@ -517,9 +517,14 @@ class FrictionSearch:
         joints = self._joints[widths[0]]
         was = before[:, :, joints].sum(axis=2)
         best: tuple[float, tuple[int, ...]] = (0.0, ())
-        for k, term in enumerate(self._terms):
-            is_open = term.form == "stribeck" and not self._is_excluded(selection, k)
-            if not is_open or term.joint != self._terms[widths[0]].joint:
+        speeds = [
+            k
+            for k, term in enumerate(self._terms)
+            if term.form == "stribeck" and term.joint == self._terms[widths[0]].joint
+        ]
+        # Every other one: the best beside the rest is taken in the end.
+        for k in speeds[::2]:
+            if self._is_excluded(selection, k):
                 continue
             x, moves, _ = self._fits(train, [*selection, k], widths)
             gain, terms = self._together(was, widths, (x, moves, train), narrowest)

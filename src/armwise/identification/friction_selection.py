@@ -20,6 +20,7 @@ from armwise.identification.friction_candidates import (
     first_load,
     friction_candidates,
 )
+from armwise.identification.friction_ripples import rows_apart
 from armwise.identification.friction_search import FrictionSearch, TermScale
 from armwise.identification.methods.least_squares import WeightedLeastSquares
 from armwise.identification.problem import TERMS, Problem, pose_problem
@@ -141,6 +142,11 @@ _SHIFT = 0.02
 """Change of a scale by which the slope of its columns is taken."""
 
 
+# Judgement: a sine is a line up to about there.
+_MOST_TURNED = 1.0
+"""Phase in [rad] at the end of the range that a step to another period may turn."""
+
+
 def _with_scales(
     columns: Columns,
     runs: Sequence[Samples],
@@ -167,13 +173,18 @@ def _with_scales(
     search = FrictionSearch(wide, *_folds(wide, runs), terms, shown)
     changes, std, slopes = search.scales(len(selected), scales)
     refined = list(selected)
-    for scale, change in zip(ripples, changes, strict=False):
+    is_kept = np.ones(len(scales), dtype=bool)
+    for i, scale in enumerate(ripples):
+        # Steps are _SHIFT of a radian at the end of the range.
+        if abs(changes[i]) * _SHIFT > _MOST_TURNED * scale.step:
+            continue
+        is_kept[i] = False
         old = selected[scale.terms[0]].scale
-        period = 2.0 * np.pi / (2.0 * np.pi / old + float(change))
+        period = 2.0 * np.pi / (2.0 * np.pi / old + float(changes[i]))
         for k in scale.terms:
             refined[k] = replace(selected[k], scale=period)
     # About what is taken: a ripple's own period, a width as it was tried.
-    std[len(ripples) :] = np.hypot(std, changes)[len(ripples) :]
+    std = np.where(is_kept, np.hypot(std, changes), std)
     return tuple(refined), list(std[:, None] * slopes)
 
 
@@ -296,7 +307,7 @@ def _folds(columns: Columns, runs: Sequence[Samples]) -> tuple[FoldSums, Accumul
     # Stretches, not random rows: neighbours repeat each other after the low-pass, and
     # rows drawn at random would validate on what was fitted.
     count = sum(len(run) for run in runs)
-    step = max(1, -(-count // _ENOUGH_SAMPLES))
+    step = max(-(-count // _ENOUGH_SAMPLES), min(map(rows_apart, runs), default=1))
     pairs = [
         accumulate_folds(columns, run, even_stretches(len(run), number), step)
         for run, number in zip(runs, folds_of_runs(runs), strict=True)
