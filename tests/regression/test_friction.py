@@ -52,9 +52,9 @@ def column_of(one, data):
     return columns.fill(slice(0, len(data)), lambda: data.tau)[0]
 
 
-def stop(q, width):
+def stop(q, width, z=0.0):
     """The stop operator as it is defined, sample by sample."""
-    z, before, values = 0.0, q[0], []
+    before, values = q[0], []
     for position in q:
         z = min(max(z + position - before, -width), width)
         before = position
@@ -62,17 +62,41 @@ def stop(q, width):
     return np.array(values)
 
 
+def stretched(data, row):
+    """What motion from rest has stretched a spring by, fully if that slows down."""
+    v, a = data.qd[row, 0], data.qdd[row, 0]
+    return np.sign(v) * (v**2 / (2.0 * abs(a)) if v * a > 0.0 else 9.0)
+
+
 @pytest.mark.parametrize("width", [1e-3, 0.05, 0.7])
 def test_hysteresis_is_the_stop_operator_of_each_segment(data, width):
     cut = replace(data, starts=(0, 1234))
     column = column_of(term("hysteresis", scale=width), cut)
-    expected = [stop(data.q[part, 0], width) for part in cut.segments]
+    expected = [
+        stop(data.q[part, 0], width, stretched(data, part.start))
+        for part in cut.segments
+    ]
     np.testing.assert_allclose(column, np.concatenate(expected), atol=1e-12)
+
+
+def test_a_log_that_begins_at_rest_begins_unstretched(data):
+    still = replace(data, qd=np.where(np.arange(6000)[:, None] < 5, 0.0, data.qd))
+    column = column_of(term("hysteresis", scale=0.05), still)
+    np.testing.assert_allclose(column, stop(data.q[:, 0], 0.05), atol=1e-12)
+
+
+def test_a_log_cut_at_its_beginning_has_the_friction_that_the_whole_has(data):
+    """Rows that a low-pass does not know are lost, and what came before them."""
+    whole = column_of(term("hysteresis", scale=0.01), data)
+    for first in (300, 777, 1900):
+        lost = replace(data[first:], whole=None)
+        column = column_of(term("hysteresis", scale=0.01), lost)
+        np.testing.assert_allclose(column, whole[first:], atol=1e-12)
 
 
 def test_a_pause_keeps_the_spring_stretched(data):
     q = np.repeat(data.q[:3000:30], 30, axis=0)
-    held = replace(data[:3000], q=q)
+    held = replace(data[:3000], q=q, qd=np.zeros((3000, data.dof)))
     column = column_of(term("hysteresis", scale=0.02), held)
     np.testing.assert_allclose(column, stop(q[:, 0], 0.02), atol=1e-12)
 
@@ -82,7 +106,7 @@ def test_chunks_are_filtered_as_the_whole(arm):
     seen = Preparation(torque_bandwidth_hz=4.0, speed_resolution=(1e-3, 1e-3))
     long = replace(long, preparation=seen)
     columns = Columns(arm, (term("hysteresis", scale=0.01),))
-    sharp = stop(long.q[:, 0], 0.01)
+    sharp = stop(long.q[:, 0], 0.01, stretched(long, 0))
     whole = low_pass(sharp, 4.0, long.rate_hz, "constant")
     found = columns.friction_columns(long, slice(0, len(long)))[:, 0, 0]
     np.testing.assert_allclose(found, whole, atol=1e-7)

@@ -46,8 +46,8 @@ _PLAIN_WAVE = 0.25
 left out if it shows at the drive's usual speeds."""
 
 # Slow motion is met at a few turning points only, where any wave explains something:
-# up to 0.47 on real drives whose next log has another one, 0.5 to 0.9 on those whose
-# gear's waves are the same in every part of the log.
+# up to 0.47 on real drives whose other logs show none, 0.5 to 0.95 on those of which
+# every part shows the same.
 _SLOW_WAVE = MOST
 """The same if only slow motion shows it."""
 

@@ -132,9 +132,25 @@ class FrictionColumns:
 
     def _stop(self, drive: int, width: float) -> _StopOperator:
         if (drive, width) not in self._stops:
-            q = self._along(drive, self._whole.q)
-            self._stops[drive, width] = _StopOperator(q, width, self._whole.segments)
+            q, segments = self._along(drive, self._whole.q), self._whole.segments
+            before = self._travelled(drive)
+            self._stops[drive, width] = _StopOperator(q, width, segments, before)
         return self._stops[drive, width]
+
+    def _travelled(self, drive: int) -> Float[np.ndarray, " segments"]:
+        """How far a drive had moved one way when a segment began, as far as it shows.
+
+        The beginning of a log is cut off where a low-pass does not know it, and rows
+        are missing before others: a drive that moves there has begun to earlier.
+        """
+        starts = [s.start for s in self._whole.segments if s.stop > s.start]
+        speed = self._along(drive, self._whole.qd[starts])
+        gains = self._along(drive, self._whole.qdd[starts]) * np.sign(speed)
+        # From rest, at this acceleration; one that slows down had moved for longer.
+        far = speed**2 / np.maximum(2.0 * gains, 1e-12)
+        resolution = self._samples.speed_resolution
+        least = float(np.abs(self._rows[drive]) @ resolution) if resolution else 0.0
+        return np.where(np.abs(speed) > least, np.sign(speed) * far, 0.0)
 
     def _warmth(self, drive: int, constant: float) -> _Warmth:
         if (drive, constant) not in self._warmths:
@@ -202,7 +218,13 @@ class _StopOperator:
     """Stop operator of a position, stored at its turning points only.
 
     Between two turning points it is the position, shifted and clipped: its memory of a
-    run is as long as the list of reversals. It starts unstretched in every segment.
+    run is as long as the list of reversals.
+
+    Args:
+        q: The position.
+        width: Where it slides.
+        segments: Rows of uninterrupted motion.
+        before: What it was stretched by, at most to its width, as each of them began.
     """
 
     def __init__(
@@ -210,6 +232,7 @@ class _StopOperator:
         q: Float[np.ndarray, " samples"],
         width: float,
         segments: Sequence[slice],
+        before: Float[np.ndarray, " segments"],
     ) -> None:
         self._q, self._width = q, width
         is_knot = np.zeros(len(q), dtype=bool)
@@ -222,13 +245,13 @@ class _StopOperator:
         starts = np.array([s.start for s in segments if s.stop > s.start], dtype=int)
         is_knot[starts] = True
         self._knots = np.flatnonzero(is_knot)
-        opens = set(starts.tolist())
-        values, z, before = [], 0.0, 0.0
+        opens = dict(zip(starts.tolist(), before.tolist(), strict=True))
+        values, z, last = [], 0.0, 0.0
         for k, position in zip(
             self._knots.tolist(), q[self._knots].tolist(), strict=True
         ):
-            z = 0.0 if k in opens else min(max(z + position - before, -width), width)
-            before = position
+            z = min(max(opens.get(k, z + position - last), -width), width)
+            last = position
             values.append(z)
         self._values = np.array(values)
 
