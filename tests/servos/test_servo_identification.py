@@ -13,7 +13,15 @@ import armwise as aw
 from armwise.cli.main import app, every_validation
 from armwise.errors import ArgumentError, NotIdentifiable, RecordingError
 from armwise.recordings import Channel
-from armwise.servos import EXAMPLE, is_lerobot, read_lerobot, read_servo, write_servo
+from armwise.report import servo_verdicts, worst_of
+from armwise.servos import (
+    EXAMPLE,
+    FreeRunErrors,
+    is_lerobot,
+    read_lerobot,
+    read_servo,
+    write_servo,
+)
 from armwise.servos.fit import (
     TORQUES,
     Prior,
@@ -150,6 +158,60 @@ def test_the_command_writes_its_files(pendulum, tmp_path):
     assert answer["validation"]["motions"]["motion2.csv"][0] < 1.5
     written = {path.name for path in (tmp_path / "out").iterdir()}
     assert written == {"servo.json", "identified.urdf", "identified.xml", "report.html"}
+    stored = json.loads((tmp_path / "out" / "servo.json").read_text())
+    assert stored["verdicts"] == answer["verdicts"]
+    assert {one["verdict"] for one in answer["verdicts"]} == {"pass"}
+    assert "Verdicts" in (tmp_path / "out" / "report.html").read_text()
+
+
+def test_another_arms_description_is_a_failure_where_asked(pendulum, tmp_path):
+    """Positions that the description says cannot be: one line, and an exit status."""
+    log, path = tmp_path / "motion.csv", tmp_path / "other.urdf"
+    aw.write_recording(rig.recording(rig.truth(pendulum), 1), log)
+    (joint,) = pendulum.joints
+    limits = replace(joint.limits, lower=2.0, upper=3.0)
+    other = replace(pendulum, joints=(replace(joint, limits=limits),))
+    aw.arms.save_arm(other, path)
+    words = ["identify-servo", str(path), str(log), "--starts", "8"]
+    for extra, status in ([], 0), (["--strict"], 1):
+        result = CliRunner().invoke(app, [*words, *extra])
+        assert result.exit_code == status
+        assert "Verdict: fail. Do the logs look like this arm's?" in result.stdout
+
+
+def runs_off(errors):
+    """Return free runs that are so far off in [rad], of motions of 100 samples."""
+    return FreeRunErrors(
+        {name: np.zeros(2) + error for name, error in errors.items()},
+        {name: np.full(2, 40e-3) for name in errors},
+        dict.fromkeys(errors, 100),
+    )
+
+
+def judged(servo, **changes):
+    """Return the verdicts on servos whose free runs are 2 mrad off, a line 40."""
+    servo = replace(servo, **({"fit": runs_off({"a": 2e-3, "b": 2e-3})} | changes))
+    return [one.verdict for one in servo_verdicts(servo)]
+
+
+def test_verdicts_name_what_is_wrong(robot):
+    servo = rig.truth(robot)
+    fine = ["pass", "pass", "not evaluated", "pass", "pass"]
+    assert judged(servo) == fine
+    assert judged(servo, mismatches=("No.",)) == ["fail", *fine[1:]]
+    # One of two motions, most of one joint.
+    held = {"a": np.array([0.0, 0.9])}
+    assert judged(servo, contact=held) == [*fine[:3], "look", "pass"]
+    rough = dict(servo.values) | {"coulomb": np.array([0.06, 50.0])}
+    assert judged(servo, values=rough) == [*fine[:4], "fail"]
+    vague = dict(servo.std) | {"coulomb": np.array([0.0, np.inf])}
+    assert judged(servo, values=rough, std=vague) == fine
+    lost = runs_off({"a": np.array([1e-3, 36e-3])})
+    assert judged(servo, fit=lost) == ["pass", "fail", *fine[2:]]
+    fitted = replace(servo, fit=runs_off({"a": 1e-3}))
+    worse = servo_verdicts(fitted, runs_off({"b": 6e-3}))
+    assert worse[2].verdict == "look"
+    assert worst_of(worse) == worse[2]
 
 
 @pytest.mark.parametrize("signs", [(1, 1), (1, -1), (-1, 1)])

@@ -159,6 +159,11 @@ CutoffHz = Annotated[
 Seed = Annotated[int, typer.Option(min=0, help="Seed of all random numbers.")]
 """Same seed, same result."""
 
+Strict = Annotated[
+    bool, typer.Option("--strict", help="Exit with 1 if a verdict is fail.")
+]
+"""Whether a result that cannot be trusted is an error."""
+
 Duration = Annotated[float, number("Length of the motion [s].", 0.01)]
 """How long an arm moves."""
 

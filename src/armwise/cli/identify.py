@@ -20,6 +20,7 @@ from armwise.cli.arguments import (
     MethodName,
     SensorsFile,
     SkipBadRows,
+    Strict,
     Validate,
     free_terms,
     method_named,
@@ -71,9 +72,7 @@ def identify(
     ] = "unknown",
     skip_bad_rows: SkipBadRows = False,
     sensors: SensorsFile = None,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Exit with 1 if a verdict is fail.")
-    ] = False,
+    strict: Strict = False,
     json: AsJson = False,
 ) -> None:
     """Identify an arm from logs of its motion.

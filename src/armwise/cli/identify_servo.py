@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +17,7 @@ from armwise.cli.arguments import (
     MappingFile,
     Seed,
     SkipBadRows,
+    Strict,
     Validate,
 )
 from armwise.cli.output import AsJson, console, heads, print_json, progress_bar, table
@@ -53,6 +55,7 @@ def identify_servo(
     ] = "c",
     seed: Seed = 0,
     output: Folder = None,
+    strict: Strict = False,
     json: AsJson = False,
 ) -> None:
     """Identify the servos of an arm from commands and positions alone.
@@ -115,10 +118,19 @@ def identify_servo(
                 for r, row in zip(unseen or recordings, rows, strict=False)
             ]
         files = write_servo_files(servo, output, shown, validation)
+    from armwise.report import servo_verdicts, worst_of
+
+    judged = servo_verdicts(servo, validation)
     if json:
-        print_json(_plain(servo, validation) | {"files": files})
+        verdicts = {"verdicts": [asdict(one) for one in judged]}
+        print_json(_plain(servo, validation) | verdicts | {"files": files})
     else:
         _show(servo, validation, files)
+        worst = worst_of(judged)
+        why = "" if worst.verdict == "pass" else f". {worst.question} {worst.why}"
+        console().print(f"Verdict: {worst.verdict}{why}", markup=False)
+    if strict and worst_of(judged).verdict == "fail":
+        raise typer.Exit(1)
 
 
 class _Loads:

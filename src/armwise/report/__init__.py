@@ -22,14 +22,14 @@ from armwise.report.report import (
     continued_time,
     envelope_rows,
 )
-from armwise.report.subject import Judgement, verdicts
+from armwise.report.subject import Judgement, verdicts, worst_of
 
 if TYPE_CHECKING:
     from armwise.report.calibration import write_calibration_report
     from armwise.report.fleet import fleet_verdict, write_fleet_report
     from armwise.report.gap import write_gap_report
     from armwise.report.load import write_load_files, write_load_report
-    from armwise.report.servo import write_servo_files
+    from armwise.report.servo import servo_verdicts, write_servo_files
     from armwise.report.simulation import (
         write_tracking_report,
         write_world,
@@ -44,6 +44,7 @@ _IMPORTED_WHEN_USED = {
     "write_gap_report": "armwise.report.gap",
     "write_load_files": "armwise.report.load",
     "write_load_report": "armwise.report.load",
+    "servo_verdicts": "armwise.report.servo",
     "write_servo_files": "armwise.report.servo",
     "write_tracking_report": "armwise.report.simulation",
     "write_world": "armwise.report.simulation",
@@ -75,7 +76,9 @@ __all__ = [
     "report_to_html",
     "report_to_json",
     "report_to_text",
+    "servo_verdicts",
     "verdicts",
+    "worst_of",
     "write_calibration_report",
     "write_fleet_report",
     "write_gap_report",

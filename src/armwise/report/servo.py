@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 
 from armwise.arms import save_arm
+from armwise.dynamics import Dynamics
 from armwise.report.formats import save_report
 from armwise.report.report import (
     Block,
@@ -23,6 +25,7 @@ from armwise.report.report import (
     envelope_rows,
     points_per_curve,
 )
+from armwise.report.subject import Judgement, graded, worst_of
 from armwise.servos import (
     FreeRunErrors,
     Servo,
@@ -56,7 +59,8 @@ def write_servo_files(
         "mjcf": folder / "identified.xml",
         "report": folder / "report.html",
     }
-    write_servo(servo, files["servo"])
+    judged = servo_verdicts(servo, validation)
+    write_servo(servo, files["servo"], {"verdicts": [asdict(one) for one in judged]})
     save_arm(servo.identified_arm, files["urdf"])
     write_servo_mjcf(servo, files["mjcf"])
     save_report(files["report"], lambda: make_servo_report(servo, motions, validation))
@@ -74,6 +78,124 @@ def make_servo_report(
     return Report(f"The servos of {servo.arm.name}", tuple(sections))
 
 
+# Judgement: a model that halves a delay line's error describes the servos; one that is
+# hardly better than it describes nothing.
+_LATE = (0.5, 0.8)
+"""Error over that of the command, some time late: bounds of pass and look."""
+
+# Judgement: below, a joint moves by some counts of its encoder, and the ratio is noise.
+_LEAST_LINE = 5e-3
+"""Error in [rad] of a delay line from which on a joint counts."""
+
+# Judgement: as for estimates; other motions may be twice as quick.
+_WORSE = (3.0, 10.0)
+"""Error on other motions over that on fitted ones: bounds of pass and look."""
+
+# Judgement: what is left out teaches nothing; half of it is another experiment.
+_HELD = (0.25, 0.5)
+"""Part of a joint's samples that is held back: bounds of pass and look."""
+
+# Judgement: gears that lose as much as the whole arm weighs move nothing.
+_FRICTION = (1.0, 3.0)
+"""Dry friction over the arm's largest gravity torque: bounds of pass and look."""
+
+
+def servo_verdicts(
+    servo: Servo, validation: FreeRunErrors | None = None
+) -> tuple[Judgement, ...]:
+    """Say how far servos are to be trusted: questions, verdicts and reasons."""
+    return (
+        _belonging(servo),
+        _followed("Does the model explain the motions it was fitted to?", servo,
+                  servo.fit),
+        _predicted(servo, validation),
+        _free(servo),
+        _possible(servo),
+    )  # fmt: skip
+
+
+def _belonging(servo: Servo) -> Judgement:
+    wrong = servo.mismatches
+    return Judgement(
+        "Do the logs look like this arm's?",
+        "fail" if wrong else "pass",
+        wrong[0] if wrong else "positions lie within its limits, in its order",
+    )
+
+
+def _followed(question: str, servo: Servo, errors: FreeRunErrors | None) -> Judgement:
+    """Judge free runs beside a delay line, joint by joint."""
+    if errors is None:
+        return Judgement(question, "not evaluated", "there are no free runs")
+    line = errors.delay_line_joints
+    moves = line > _LEAST_LINE
+    if not moves.any():
+        return Judgement(question, "not evaluated", "no joint moves far")
+    ratio = np.where(moves, errors.joints / np.maximum(line, 1e-12), -np.inf)
+    j = int(np.argmax(ratio))
+    return Judgement(
+        question,
+        graded(float(ratio[j]), _LATE),
+        f"{servo.arm.joints[j].name} is {1e3 * errors.joints[j]:.1f} mrad off, its "
+        f"command, some time late, {1e3 * line[j]:.1f}",
+    )
+
+
+def _predicted(servo: Servo, validation: FreeRunErrors | None) -> Judgement:
+    question = "Does it predict motions it was not fitted to?"
+    if validation is None or servo.fit is None:
+        return Judgement(question, "not evaluated", "none; give --validate LOG")
+    late = _followed(question, servo, validation)
+    ratio = validation.joints / np.maximum(servo.fit.joints, 1e-12)
+    # Errors of a count or so are as good as none.
+    ratio = np.where(validation.joints < _LEAST_LINE, 0.0, ratio)
+    j = int(np.argmax(ratio))
+    worse = Judgement(
+        question,
+        graded(float(ratio[j]), _WORSE),
+        f"{servo.arm.joints[j].name} is {1e3 * validation.joints[j]:.1f} mrad off, "
+        f"{1e3 * servo.fit.joints[j]:.1f} on fitted motions",
+    )
+    return worst_of([late, worse])
+
+
+def _free(servo: Servo) -> Judgement:
+    question = "Was the arm free to move?"
+    if servo.fit is None:
+        return Judgement(question, "not evaluated", "there are no free runs")
+    counts = servo.fit.samples
+    held = sum(counts[name] * part for name, part in servo.contact.items())
+    part = np.zeros(servo.arm.dof) + held / sum(counts.values())
+    j = int(np.argmax(part))
+    verdict = graded(float(part[j]), _HELD)
+    return Judgement(
+        question,
+        # What a floor explains is known, and only leaves less to learn from.
+        "look" if verdict == "fail" and servo.floor is not None else verdict,
+        f"{100.0 * part[j]:.0f} % of the samples of {servo.arm.joints[j].name} are "
+        "held back by something",
+    )
+
+
+def _possible(servo: Servo) -> Judgement:
+    question = "Are the values those of a servo?"
+    random = np.random.default_rng(0)
+    poses = random.uniform(-np.pi, np.pi, (200, servo.arm.dof))
+    weight = float(np.abs(Dynamics(servo.arm).gravity_torque(poses)).max())
+    if weight < 1e-6:
+        return Judgement(question, "not evaluated", "nothing weighs on the joints")
+    dry = servo.values["coulomb"] + servo.values["static"]
+    # Torques without a scale are in units of anything.
+    ratio = np.where(np.isfinite(servo.std["coulomb"]), dry, 0.0) / weight
+    j = int(np.argmax(ratio))
+    return Judgement(
+        question,
+        graded(float(ratio[j]), _FRICTION),
+        f"{servo.arm.joints[j].name} loses {dry[j]:.3g} N m to dry friction; gravity "
+        f"asks for {weight:.3g} at most",
+    )
+
+
 def _summary(servo: Servo, validation: FreeRunErrors | None) -> Section:
     numbers = []
     for label, errors in (("fitted motions", servo.fit), ("other motions", validation)):
@@ -86,8 +208,14 @@ def _summary(servo: Servo, validation: FreeRunErrors | None) -> Section:
                     f"a delay line: {line:.1f} mrad",
                 )
             )
+    judged = servo_verdicts(servo, validation)
     blocks: list[Block] = [
         KeyNumbers(tuple(numbers)),
+        ReportTable(
+            ("question", "verdict", "because"),
+            tuple((one.question, one.verdict, one.why) for one in judged),
+            "Verdicts",
+        ),
         BulletList(
             (
                 *servo.statements(),
@@ -96,7 +224,8 @@ def _summary(servo: Servo, validation: FreeRunErrors | None) -> Section:
             )
         ),
     ]
-    return Section("summary", "Summary", tuple(blocks), {})
+    data = {"verdicts": [asdict(one) for one in judged]}
+    return Section("summary", "Summary", tuple(blocks), data)
 
 
 def _values(servo: Servo) -> Section:

@@ -174,6 +174,12 @@ class Judgement:
     why: str
 
 
+def worst_of(judgements: Sequence[Judgement]) -> Judgement:
+    """Return the answer that should worry most; the first, of several."""
+    order = ("fail", "look", "pass", "not evaluated")
+    return min(judgements, key=lambda one: order.index(one.verdict))
+
+
 def verdicts(estimate: Estimate) -> tuple[Judgement, ...]:
     """Say how far an estimate is to be trusted: questions, verdicts and reasons."""
     return judge(Subject.of(estimate))

@@ -167,12 +167,12 @@ def identify_servo(
         for r, a, g in triples
     ]
     if arms[0].dof > 1 and is_reversed(arms[0], motions):
-        course.notes.append(
+        course.mismatches.append(
             "Gravity explains the joints' errors better from the tip to the base: "
             "the log seems to have its joints in reverse order. Reorder the columns of "
             "commands and positions."
         )
-    course.notes += elsewhere(arms[0], motions)
+    course.mismatches += elsewhere(arms[0], motions)
     return course.servo()
 
 
@@ -221,6 +221,7 @@ class _Identification(JointMotions):
         self.inertia = _typical_inertia(arms, motions)
         self.logged: list[np.ndarray] = []
         self.is_truncated = True
+        self.mismatches: list[str] = []
         self.plain: dict[str, np.ndarray] = {}
 
     def servo(self) -> Servo:
@@ -648,7 +649,8 @@ class _Identification(JointMotions):
         )
         servo = Servo(self.arms[0], self.signs, values, std, self.plain, elements,
                       floor=self.floor, is_truncated=self.is_truncated,
-                      notes=tuple(self.notes))  # fmt: skip
+                      notes=tuple(self.notes),
+                      mismatches=tuple(self.mismatches))  # fmt: skip
         self.progress("whole arm", 0.98)
         runs = servo.rollouts(self.motions)
         errors = errors_of(self.motions, runs)

@@ -111,6 +111,7 @@ class Servo:
         floor: That links touched in these motions; None where they touched none.
         is_truncated: Whether commands reach the servos truncated to their ticks.
         notes: What the user should know.
+        mismatches: What says that the logs are of another arm than the description.
     """
 
     arm: Arm
@@ -126,6 +127,7 @@ class Servo:
     floor: Floor | None = None
     is_truncated: bool = True
     notes: tuple[str, ...] = ()
+    mismatches: tuple[str, ...] = ()
 
     def predict(
         self,
@@ -367,7 +369,7 @@ class Servo:
             lines.append(f"The data do not determine: {', '.join(vague[:6])}{more}.")
         if touched := listed_contact(self.contact):
             lines.append(f"Held back by something, and left out of the fit: {touched}.")
-        return (*lines, *self.notes)
+        return (*self.mismatches, *lines, *self.notes)
 
     def record_next(self) -> tuple[str, ...]:
         """Return the motions that would tell most of what is not known yet."""
@@ -494,9 +496,18 @@ def signed(motion: ServoMotion, signs: np.ndarray) -> ServoMotion:
 # Files.
 
 
-def write_servo(servo: Servo, path: str | Path) -> None:
-    """Write servos to a JSON file, with the arm they belong to."""
-    write_atomically(Path(path), json_text(servo_to_dict(servo)))
+def write_servo(
+    servo: Servo, path: str | Path, beside: Mapping[str, Any] | None = None
+) -> None:
+    """Write servos to a JSON file, with the arm they belong to.
+
+    Args:
+        servo: What was identified.
+        path: Of the file.
+        beside: Further entries, which `read_servo` passes over.
+    """
+    content = servo_to_dict(servo) | dict(beside or {})
+    write_atomically(Path(path), json_text(content))
 
 
 def servo_to_dict(servo: Servo) -> dict[str, Any]:
@@ -535,6 +546,7 @@ def servo_to_dict(servo: Servo) -> dict[str, Any]:
         "record_next": list(servo.record_next()),
         "load_error": None if servo.load_error is None else list(servo.load_error),
         "notes": list(servo.notes),
+        "mismatches": list(servo.mismatches),
     }
 
 
@@ -574,6 +586,7 @@ def read_servo(path: str | Path) -> Servo:
         if signs.shape != (arm.dof,) or not np.all(np.abs(signs) == 1.0):
             raise ArgumentError("its signs are not +1 or -1, one per joint")
         notes = tuple(str(x) for x in plain["notes"])
+        mismatches = tuple(str(x) for x in plain.get("mismatches", ()))
         # Files of earlier versions do not say.
         doubts = plain.get("load_error")
         load_error = None if doubts is None else (float(doubts[0]), float(doubts[1]))
@@ -591,7 +604,7 @@ def read_servo(path: str | Path) -> Servo:
     return Servo(
         arm, signs, values, std, simple, elements, contact=contact,
         load_error=load_error, scatter=scatter, floor=floor, is_truncated=is_truncated,
-        notes=notes,
+        notes=notes, mismatches=mismatches,
     )  # fmt: skip
 
 
