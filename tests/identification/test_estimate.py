@@ -328,6 +328,29 @@ def test_it_is_said_where_in_the_motion_much_is_left_over(arm, data, place):
     ]
 
 
+def test_it_is_said_that_validation_moves_faster_than_the_fit_saw(arm, data):
+    """Friction that grows with the square of the speed, fitted where it is slow."""
+    slow, fast = (
+        replace(data, qd=k * data.qd, qdd=k**2 * data.qdd) for k in (0.5, 1.0)
+    )
+    runs = []
+    for run in (slow, fast):
+        tau = aw.Dynamics(arm).inverse_dynamics(run.q, run.qd, run.qdd)
+        tau[:, 1] += 20.0 * run.qd[:, 1] * np.abs(run.qd[:, 1])
+        runs.append(replace(run, tau=tau))
+    texts = [
+        [w.text for w in one.warnings if w.code == "faster-than-fitted"]
+        for one in (
+            weighted(arm, runs[0], validation=runs[1]),
+            weighted(arm, runs[1], validation=runs[0]),
+        )
+    ]
+    ((text,), none) = texts
+    assert not none
+    assert "joint_2 at up to" in text
+    assert "joint_1" not in text
+
+
 def test_noise_is_left_over_everywhere_and_what_is_no_noise_too(arm, data):
     rng = np.random.default_rng(0)
     size = 0.15 * np.linalg.norm(data.tau[:, 1]) / np.sqrt(len(data))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -552,6 +553,9 @@ def test_an_estimate_with_load_and_history_is_read_back(arm, data, tmp_path):
     again = aw.read_estimate(tmp_path / "e.json", arm)
     assert again.columns.friction == tuple(terms)
     np.testing.assert_array_equal(again.predict(data), estimate.predict(data))
+    stored = json.loads((tmp_path / "e.json").read_text())
+    assert len(stored["std"]) == len(stored["names"]) == len(stored["parameters"])
+    assert stored["std"][-2:] == pytest.approx(estimate.base_std[-2:])
 
 
 def test_braking_terms_are_never_negative(arm, data):

@@ -331,10 +331,12 @@ def _show_files(estimate: Estimate, written: Written) -> None:
     out = console()
     for key, path in written.files.items():
         out.print(f"{key}: {path}")
+    log = "validation's log" if estimate.validation_samples else "the fitted log"
     for name, error in written.errors.items():
         whole = " ".join(f"{100 * e:.1f}" for e in error.relative_error)
         out.print(
-            f"error of {name} by its own inverse dynamics, joint by joint: {whole} %"
+            f"error of {name} on {log} by its own inverse dynamics, joint by joint: "
+            f"{whole} %"
         )
         filtered_errors = (estimate.validation or estimate.fit).relative_error
         # Judgement: half as much again, and half a per cent, is what people ask about.

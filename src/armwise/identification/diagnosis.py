@@ -106,7 +106,7 @@ def diagnose(
     if agreement is not None:
         warnings += _compare_with_description(estimate.prior_arm, agreement)
     warnings += [*_unexplained(estimate), *_concentrated(estimate)]
-    warnings += _overfitted(estimate)
+    warnings += [*_overfitted(estimate), *_extrapolates(estimate)]
     return tuple(warnings)
 
 
@@ -559,6 +559,43 @@ def worsening(fit: Validation, checked: Validation) -> Float[np.ndarray, " dof"]
     factor = np.minimum(relative, checked.rmse / np.maximum(fit.rmse, 1e-12))
     ratio = checked.interval_ratio
     return factor if ratio is None else np.minimum(factor, ratio)
+
+
+# Judgement: friction's shape between two logs of the same kind is not the question.
+_FASTER = 1.5
+"""How many times as fast as in the fit a joint must move for it to be said, and how
+many times as large its relative error must be."""
+
+
+def _extrapolates(estimate: Estimate) -> list[EstimateWarning]:
+    """Joints that validation moves faster than the fit, and explains worse."""
+    errors = estimate.validation
+    runs = [run for run in estimate.samples if len(run)]
+    others = [run for run in estimate.validation_samples or () if len(run)]
+    if errors is None or not runs or not others:
+        return []
+    fitted, unseen = (
+        np.max([np.abs(run.qd).max(axis=0) for run in some], axis=0)
+        for some in (runs, others)
+    )
+    is_worse = errors.relative_error > _FASTER * estimate.fit.relative_error
+    is_worse &= errors.relative_error > _SMALL_ERROR
+    joints = np.flatnonzero(is_worse & (unseen > _FASTER * fitted))
+    if not joints.size:
+        return []
+    arm = estimate.prior_arm
+    texts = []
+    for j in joints:
+        unit = "rad/s" if arm.joints[arm.coordinates[j]].is_revolute else "m/s"
+        name = arm.coordinate_names[j]
+        texts.append(f"{name} at up to {unseen[j]:.2g} {unit} ({fitted[j]:.2g})")
+    return [
+        EstimateWarning(
+            "faster-than-fitted",
+            f"Validation moves {', '.join(texts)}, in brackets what the fit saw: "
+            "friction there is extrapolated. Fit a log that moves as fast.",
+        )
+    ]
 
 
 def _overfitted(estimate: Estimate) -> list[EstimateWarning]:

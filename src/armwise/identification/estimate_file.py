@@ -92,7 +92,7 @@ def estimate_to_dict(estimate: Estimate) -> dict[str, Any]:
         "names": list(estimate.base.names),
         "parameters": estimate.all_parameters.tolist(),
         "plain_parameters": plain,
-        "std": _finite(estimate.std),
+        "std": _finite(_every_std(estimate)),
         "origin": estimate.origin,
         "base": {
             "indices": list(estimate.base.indices),
@@ -111,6 +111,14 @@ def estimate_to_dict(estimate: Estimate) -> dict[str, Any]:
         "validation": None if validation is None else validation.to_dict(),
         "left_out": list(estimate.left_out),
     }
+
+
+def _every_std(estimate: Estimate) -> np.ndarray:
+    """Standard deviations of all names: friction terms stand alone, after the arm's."""
+    std = np.full(len(estimate.base.names), np.inf)
+    std[list(estimate.base.indices)] = estimate.base_std
+    std[: estimate.std.size] = estimate.std
+    return std
 
 
 def _lists(fits: LeftOut) -> dict[str, Any]:
