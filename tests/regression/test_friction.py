@@ -271,6 +271,30 @@ def test_scales_are_chosen_again_beside_the_others_and_stand_ins_dropped(
     assert search._needed([speeds[speed], *widths, other]) == [speeds[speed]]
 
 
+@pytest.mark.parametrize(
+    ("left", "is_taken"), [((0.57, 1.02), True), ((0.7, 7.3), False)]
+)
+def test_a_stribeck_speed_is_right_for_fitted_rows_and_for_all(left, is_taken):
+    """Rows at which a joint sticks know nothing of speeds, but are not forgotten."""
+
+    class Search(friction_search.FrictionSearch):
+        """Two speeds; squared errors beside those of the second."""
+
+        def __init__(self):
+            self._terms = (term("stribeck", 0, 0.1), term("stribeck", 0, 0.2))
+            self._joints, self._is_seen = [np.array([0])] * 2, np.ones(2, dtype=bool)
+            self._reversing = frozenset()
+
+        def _solutions(self, selection, whole, candidates):
+            return (np.array(selection),)
+
+        def _errors(self, x):
+            errors = left if x[0] == 0 else (1.0, 1.0)
+            return np.reshape(errors, (2, 1, 1))
+
+    assert Search()._exchanged([1]) == ([0] if is_taken else [1])
+
+
 def test_friction_with_a_memory_is_learnt_while_it_reverses_but_not_stuck(arm, data):
     """Of a joint at rest, position tells no friction."""
     stuck = np.zeros(data.q.shape)
