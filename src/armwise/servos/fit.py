@@ -32,6 +32,10 @@ Values = Mapping[str, float]
 LIMITS = ("acceleration", "slew")
 """Limits of the set-point, infinite where there are none."""
 
+# Judgement: direct drives reach some 60 rad/s; what is beyond stands for a delay.
+_FASTEST = {"acceleration": 5e3, "slew": 100.0}
+"""Limits of the set-point beyond any servo."""
+
 _DAMPINGS = (0.0, 0.03, 0.3, 3.0)
 """Levenberg-Marquardt damping, of the diagonal, tried at once in one batch."""
 
@@ -796,6 +800,11 @@ def _effort(motion: ServoMotion) -> float:
     rows = motion.mask[:, 0] & (motion.powered > 0.5)
     errors = np.abs(motion.goals[rows, 0] - motion.q[rows, 0])
     return float(errors.max(initial=1e-3)) * motion.gain
+
+
+def beyond_servos(values: Values) -> set[str]:
+    """Return the limits of a set-point that no servo has, finite all the same."""
+    return {name for name, most in _FASTEST.items() if most < values[name] < np.inf}
 
 
 def without_limits(values: Values, names: Sequence[str]) -> dict[str, float]:

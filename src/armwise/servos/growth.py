@@ -13,6 +13,7 @@ from armwise.servos.fit import (
     ServoFit,
     Values,
     best_starts,
+    beyond_servos,
     doubt,
     element_starts,
     errors_together,
@@ -175,6 +176,8 @@ class Growth:
 
         It only stands for a little more delay, or for dry friction.
         """
+        for name in set.intersection(*map(beyond_servos, joint.fits)):
+            self._drop(joint, [name], is_sure=True)
         vague = undetermined(self.roller, joint.windows, self._here(joint))
         for added in (*([n] for n in LIMITS), *(ELEMENTS[e] for e in _FALLING)):
             if vague & set(added):

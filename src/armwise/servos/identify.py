@@ -26,6 +26,7 @@ from armwise.servos.fit import (
     StartRange,
     Values,
     best_starts,
+    beyond_servos,
     coordinate_covariance,
     drawn_starts,
     errors_together,
@@ -93,6 +94,11 @@ _TORQUE_UNITS = {
 # as likely.
 _HOLD_S = 0.5e-3 / np.sqrt(3.0)
 """How late in [s] held torques may be, as a standard deviation."""
+
+# Judgement: so far do integrators, and friction of other shapes near rest, move the
+# values of servos that move alike.
+_FORM = 0.005
+"""How far values are off, as a fraction, for a servo is only like its model."""
 
 # As usual: two standard errors.
 _TOLD = 2.0
@@ -415,6 +421,7 @@ class _Identification(JointMotions):
                     self.roller, joint.windows, start, names, 5, prior
                 ).values
             start = self._with_own_scale(joint, start)
+            self._doubt_limit(joint, start)
             fit = fit_servo(
                 self.roller, joint.motions, start, names,
                 iterations=6 if self.dof == 1 else 2, prior=joint.prior,
@@ -436,17 +443,25 @@ class _Identification(JointMotions):
     def _hold(self, values: dict[str, np.ndarray], std: dict[str, np.ndarray]) -> None:
         """Widen intervals by what a servo's clock does, which no log shows.
 
-        Torque held from tick to tick comes half a tick late: commands do, and damping
-        then lessens inertia, but where a limit of torque has ended it.
+        Torque held from tick to tick comes half a tick late: commands do, stiffness
+        then lessens damping, and damping inertia, but where a limit of torque has ended
+        it. Limits of a set-point that steps bring it up to a tick ahead.
         """
         fitted = std["delay"] > 0.0
-        std["delay"] = np.hypot(std["delay"], np.where(fitted, _HOLD_S, 0.0))
+        steps = np.isfinite(values["acceleration"]) | np.isfinite(values["slew"])
+        late = np.where(steps, np.hypot(_HOLD_S, 2.0 * _HOLD_S), _HOLD_S)
+        std["delay"] = np.hypot(std["delay"], np.where(fitted, late, 0.0))
         inertia = _HOLD_S * np.where(fitted, values["damping"], 0.0)
         std["armature"] = np.hypot(std["armature"], inertia)
+        damping = _HOLD_S * np.where(fitted, values["stiffness"], 0.0)
+        std["damping"] = np.hypot(std["damping"], damping)
         part = values["limited_damping"] * inertia / (self.inertia + values["armature"])
         is_limited = std["saturation"] > 0.0
         off = np.where(is_limited, values["saturation"], 0.0) * part
         std["saturation"] = np.hypot(std["saturation"], off)
+        for name in (n for n in PARAMETERS if PARAMETERS[n].scale == "log"):
+            form = np.where(std[name] > 0.0, _FORM * values[name], 0.0)
+            std[name] = np.hypot(std[name], form)
 
     def _with_own_scale(self, joint: ServoJoint, values: Values) -> dict[str, float]:
         """Return a joint's servo, its torques as its own windows have them.
@@ -480,6 +495,23 @@ class _Identification(JointMotions):
                 joint.has_scale = False
         return servos[chosen]
 
+    def _doubt_limit(self, joint: ServoJoint, values: Values) -> None:
+        """Let a limit's interval hold that of the other form, if windows do.
+
+        Whether the error's torque is limited, or the whole with what damps, shows only
+        where a motor is at its limit for long.
+        """
+        if "saturation" not in joint.names or "limited_damping" in joint.names:
+            return
+        other = fit_servo(
+            self.roller, joint.windows, dict(values) | {"limited_damping": 0.9},
+            (*joint.names, "limited_damping"), iterations=6, prior=joint.prior,
+        ).values  # fmt: skip
+        own, whole = errors_together(self.roller, joint.windows, [values, other])
+        if standing(whole - own) < _TOLD:
+            apart = abs(other["saturation"] - values["saturation"])
+            joint.apart["saturation"] = max(joint.apart["saturation"], apart)
+
     def _apart(self, joint: ServoJoint) -> dict[str, float]:
         """Return half of what the fits of both halves of the motions differ by."""
         first, second = joint.fits
@@ -511,6 +543,8 @@ class _Identification(JointMotions):
         near = ranked(self.roller, joint.windows, trials, joint.prior)[0]
         useless = self._idle_limits(joint, joint.windows, near.values)
         useless |= undetermined(self.roller, joint.windows, near) & set(LIMITS)
+        impossible = beyond_servos(near.values)
+        useless |= impossible
         if not useless:
             return near
         names = meaningful([name for name in joint.names if name not in useless])
@@ -522,7 +556,7 @@ class _Identification(JointMotions):
             np.nanmean(mean_errors(self.roller, joint.windows, one.values))
             for one in (near, free)
         )
-        if bare > (1.0 + WORTH) * own:
+        if bare > (1.0 + WORTH) * own and not impossible:
             return near
         joint.names = names
         return free
