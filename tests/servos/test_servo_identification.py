@@ -570,6 +570,29 @@ def test_a_profile_that_halves_disagree_on_gives_way_to_one_that_shows(tmp_path)
     assert growth.errors[0] == before[0]
 
 
+def test_growth_begins_anew_where_a_limit_of_speed_alone_explains_more(tmp_path):
+    """What stood for it goes; a joint that is explained as it is keeps its model."""
+    joints, growth = grown(tmp_path, acceleration=np.inf, slew=0.8)
+    fooled, right = joints
+    core = [dict(j.fits[0]) for j in joints]
+    bare = {j.number: (CORE, [dict(j.fits[0], slew=np.inf)] * 2) for j in joints}
+    for joint, values in zip(joints, core, strict=True):
+        joint.core = values
+    # As if a limit of torque had been taken before it.
+    stand_in = (*CORE, "saturation")
+    fooled.names = stand_in
+    fooled.fits = [dict(core[0], slew=np.inf, saturation=0.5)] * 2
+    growth.errors = {j.number: growth._left_out(j, j.fits) for j in joints}
+    before, kept = dict(growth.errors), (right.names, right.fits)
+    growth._slews(bare)
+    assert "slew" in fooled.names
+    assert "saturation" not in fooled.names
+    assert fooled.fits[0]["slew"] == pytest.approx(0.8, rel=0.05)
+    assert growth.errors[0] < 0.5 * before[0]
+    assert (right.names, right.fits) == kept
+    assert growth.verdicts["slew limit"].is_needed
+
+
 def test_a_profile_starts_from_the_limit_that_was_there(robot):
     """Beside the grid: a model that grew must not end above what it grew from."""
     servo = rig.truth(robot, acceleration=23.0)

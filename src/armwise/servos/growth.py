@@ -128,8 +128,9 @@ class Growth:
         self.errors = {j.number: self._left_out(j, j.fits) for j in self.joints}
         for joint in self.joints:
             joint.bare_error = self.errors[joint.number]
-        self._slews()
-        self._set_points()
+        first = {j.number: (j.names, j.fits) for j in self.joints}
+        self._set_points(self.joints)
+        self._slews(first)
         if any(joint.limits for joint in self.joints):
             self._reconsider("torque limit")
             for joint in [j for j in self.joints if "limited_damping" in j.names]:
@@ -265,23 +266,41 @@ class Growth:
             if abs(self.errors[joint.number] - before) > 0.01 * before:
                 joint.tried.clear()
 
-    def _slews(self) -> None:
-        """Begin with the limit of speed where random starts ended with one.
+    def _slews(
+        self, first: Mapping[int, tuple[tuple[str, ...], list[dict[str, float]]]]
+    ) -> None:
+        """Begin again with the limit of speed where it alone explains more.
 
-        Without it any limit of torque or acceleration stands for it, and keeps it out.
+        Without it limits of torque and acceleration stand for it, and keep it out.
+
+        Args:
+            first: Of every joint, names and fits before anything was added.
         """
-        limited = [j for j in self.joints if np.isfinite(j.core["slew"])]
+        limited, before = [], self._mean_error()
+        for joint in [j for j in self.joints if np.isfinite(j.core["slew"])]:
+            self.progress(_SLEW, 0.37)
+            found = joint.names, joint.fits
+            joint.names, joint.fits = first[joint.number]
+            fits = self._with(joint, ELEMENTS[_SLEW])
+            error = self._left_out(joint, fits)
+            if error < self.errors[joint.number]:
+                joint.names, joint.fits = _joined(joint.names, ELEMENTS[_SLEW]), fits
+                self.errors[joint.number] = error
+                limited.append(joint)
+            else:
+                joint.names, joint.fits = found
         if limited:
-            self.progress(_SLEW, 0.35)
-            self._try(_SLEW, limited)
+            self._set_points(limited)
+            after = self._mean_error()
+            self.verdicts[_SLEW] = ServoElement(_SLEW, before, after, True)
 
-    def _set_points(self) -> None:
+    def _set_points(self, joints: Sequence[ServoJoint]) -> None:
         """Find the set-points' limits first, beside friction of any kind.
 
         Without friction limits stand for it, and friction for limits. Friction that is
         not needed beside the limits is taken away again.
         """
-        for joint in self.joints:
+        for joint in joints:
             for element in _FRICTION:
                 self.progress(element, 0.35)
                 joint.fits = self._with(joint, ELEMENTS[element])
@@ -289,17 +308,20 @@ class Growth:
             self.errors[joint.number] = self._left_out(joint, joint.fits)
         for element in _SET_POINT:
             self.progress(element, 0.36)
-            self._try(element)
+            self._try(element, joints)
         for element in _FRICTION:
-            self._reconsider(element)
-        for joint in self.joints:
+            self._reconsider(element, joints)
+        for joint in joints:
             joint.tried.clear()
 
-    def _reconsider(self, element: str) -> None:
-        """Take an element away from the joints that do not need it."""
+    def _reconsider(
+        self, element: str, among: Sequence[ServoJoint] | None = None
+    ) -> None:
+        """Take an element away from the joints, or some, that do not need it."""
         added = set(ELEMENTS[element])
         errors = dict(self.errors)
-        for joint in [j for j in self.joints if added <= set(j.names)]:
+        joints = self.joints if among is None else among
+        for joint in [j for j in joints if added <= set(j.names)]:
             errors[joint.number] = self._drop(joint, ELEMENTS[element])
         is_needed = any(added <= set(j.names) for j in self.joints)
         self.verdicts[element] = ServoElement(
