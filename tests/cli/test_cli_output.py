@@ -15,6 +15,7 @@ from armwise.cli.output import heads
         (["panda_joint1", "panda_joint2"], ["joint1", "joint2"]),
         (["q_a", "q_a_b"], ["a", "a_b"]),
         (["only_joint"], ["only_joint"]),
+        (["a_left/waist", "a_left/wrist_roll"], ["waist", "wrist_roll"]),
     ],
 )
 def test_heads_leave_out_what_all_names_share(names, expected):

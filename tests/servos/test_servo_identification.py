@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import armwise as aw
+from armwise.cli.arguments import read_servo_logs
 from armwise.cli.main import app, every_validation
 from armwise.errors import ArgumentError, NotIdentifiable, RecordingError
 from armwise.recordings import Channel
@@ -360,6 +361,9 @@ def test_lerobot_in_degrees_and_normalised(robot, tmp_path):
     half = len(command) // 2
     assert first["command_2"].values == pytest.approx(command[:half, 1])
     assert second["q_1"].values == pytest.approx(command[half:, 0])
+    # Every command that reads commands reads them so, not as radians.
+    again, _ = read_servo_logs([tmp_path / "a.parquet"], robot, None, None, False, None)
+    assert again["command_2"].values == pytest.approx(command[:half, 1])
     ranges = {"j0": {"range_min": 1000, "range_max": 3000},
               "j1": {"range_min": 500, "range_max": 3600}}  # fmt: skip
     (tmp_path / "calibration.json").write_text(json.dumps(ranges))

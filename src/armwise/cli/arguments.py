@@ -139,6 +139,14 @@ NotNegative = Annotated[
 ]
 """Parameters of which a calibration knows the sign."""
 
+ServoCalibration = Annotated[
+    Path | None,
+    typer.Option(
+        "--calibration", help="LeRobot's calibration, for logs in -100 to 100."
+    ),
+]
+"""What LeRobot's normalised values mean."""
+
 SkipBadRows = Annotated[
     bool, typer.Option("--skip-bad-rows", help="Drop and count bad rows.")
 ]
@@ -415,6 +423,33 @@ def read_logs(
         )
         for path in paths
     ]
+
+
+def read_servo_logs(
+    paths: Sequence[Path],
+    arm: Arm,
+    mapping: LogMapping | Path | None,
+    columns: Sequence[str] | None,
+    skip_bad_rows: bool,
+    calibration: Path | None,
+) -> list[Recording]:
+    """Read logs of commands; of LeRobot's files every episode is a recording."""
+    from armwise.servos import is_lerobot, read_lerobot
+
+    recordings = []
+    for path in paths:
+        if is_lerobot(path):
+            recordings += read_lerobot(path, arm, calibration)
+        else:
+            recordings += read_logs([path], arm, mapping, columns, skip_bad_rows)
+    return recordings
+
+
+def plain_logs(paths: Sequence[Path]) -> list[Path]:
+    """Those of some logs that name their joints: LeRobot's files do not."""
+    from armwise.servos import is_lerobot
+
+    return [path for path in paths if not is_lerobot(path)]
 
 
 def named_columns(pairs: Sequence[str] | None) -> dict[str, str]:

@@ -15,13 +15,16 @@ from armwise.cli.arguments import (
     Logs,
     MappingFile,
     Seed,
+    ServoCalibration,
     SkipBadRows,
     load_described,
     load_model,
     load_servo,
     number,
     output_file,
+    plain_logs,
     read_logs,
+    read_servo_logs,
 )
 from armwise.cli.output import AsJson, console, figure, heads, print_json, table, warn
 from armwise.errors import ArmwiseError
@@ -58,6 +61,7 @@ def export(
     mapping: MappingFile = None,
     column: Columns = None,
     skip_bad_rows: SkipBadRows = False,
+    calibration: ServoCalibration = None,
     json: AsJson = False,
 ) -> None:
     """Write an estimate or servos for a simulator, and what it cannot express.
@@ -76,15 +80,18 @@ def export(
     if log:
         described = model if isinstance(model, Arm) else _description(model)
         mapped = None if mapping is None else load_mapping(mapping)
-        recordings = read_logs(log, described, mapped, column, skip_bad_rows)
-        data = None if servo else prepare(recordings, arm=described)
+        options = (described, mapped, column, skip_bad_rows)
+        if servo:
+            recordings = read_servo_logs(log, *options, calibration)
+        else:
+            data = prepare(read_logs(log, *options), arm=described)
     result = simulators.export(
         model,
         output,
         to=to,
         template=template,
         data=data,
-        recordings=recordings if servo else (),
+        recordings=recordings,
         draws=draws,
         seed=seed,
     )
@@ -165,6 +172,7 @@ def gap(
     mapping: MappingFile = None,
     column: Columns = None,
     skip_bad_rows: SkipBadRows = False,
+    calibration: ServoCalibration = None,
     json: AsJson = False,
 ) -> None:
     """Replay logs in a simulator and measure how far it is from the robot.
@@ -181,8 +189,9 @@ def gap(
     from armwise.cli.output import progress_bar
     from armwise.report import write_gap_report
 
-    model, (described, mapped) = _model(arm, mapping, logs)
-    recordings = read_logs(logs, described, mapped, column, skip_bad_rows)
+    model, (described, mapped) = _model(arm, mapping, plain_logs(logs))
+    options = (described, mapped, column, skip_bad_rows)
+    recordings = read_servo_logs(logs, *options, calibration)
     with progress_bar("Replay", quiet=json) as report:
         result = simulators.measure_gap(
             model,

@@ -16,6 +16,7 @@ from armwise.cli.arguments import (
     Logs,
     MappingFile,
     Seed,
+    ServoCalibration,
     SkipBadRows,
     Strict,
     Validate,
@@ -40,10 +41,7 @@ def identify_servo(
         Path | None,
         typer.Option(help="CSV of logs: columns log, arm (with its load), gain."),
     ] = None,
-    calibration: Annotated[
-        Path | None,
-        typer.Option(help="LeRobot's calibration, for logs in -100 to 100."),
-    ] = None,
+    calibration: ServoCalibration = None,
     mapping: MappingFile = None,
     column: Columns = None,
     skip_bad_rows: SkipBadRows = False,
@@ -64,24 +62,17 @@ def identify_servo(
 
     Example: armwise identify-servo so101.urdf move1.csv move2.csv -o out
     """
-    from armwise.cli.arguments import load_described, read_logs
+    from armwise.cli.arguments import load_described, plain_logs, read_servo_logs
     from armwise.servos import identify_servo as identify
-    from armwise.servos import is_lerobot, read_lerobot
 
     others = validate or []
-    plain = [path for path in [*logs, *others] if not is_lerobot(path)]
+    plain = plain_logs([*logs, *others])
     described, mapped = load_described(arm, mapping, plain)
 
     def read(paths: Sequence[Path]) -> list[Recording]:
-        recordings = []
-        for path in paths:
-            if is_lerobot(path):
-                recordings += read_lerobot(path, described, calibration)
-            else:
-                recordings += read_logs(
-                    [path], described, mapped, column, skip_bad_rows
-                )
-        return recordings
+        return read_servo_logs(
+            paths, described, mapped, column, skip_bad_rows, calibration
+        )
 
     if loads is not None and (gains is not None or len(plain) < len([*logs, *others])):
         raise typer.BadParameter(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -75,7 +76,7 @@ def table(title: str, columns: Sequence[str]) -> Table:
 
 def heads(names: Sequence[str]) -> list[str]:
     """Joints' names without words that all begin or end with, for a table's head."""
-    words = [name.split("_") for name in names]
+    words = [re.findall(r"[^_/]*[_/]*", name)[:-1] for name in names]
     before: list[str] = []
     while len(words) > 1 and min(map(len, words)) > 1:
         if len({own[0] for own in words}) == 1:
@@ -87,7 +88,7 @@ def heads(names: Sequence[str]) -> list[str]:
     # A number alone is not a name: the word before it stays.
     if all(own[0].isdigit() for own in words):
         words = [[*before, *own] for own in words]
-    return ["_".join(own) for own in words]
+    return ["".join(own).rstrip("_/") for own in words]
 
 
 _SAID: ContextVar[set[str] | None] = ContextVar("said", default=None)
