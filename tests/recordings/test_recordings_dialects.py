@@ -158,6 +158,16 @@ def test_lists_and_episodes_of_lerobot(tmp_path):
     assert steps.min() > 0
 
 
+def test_commands_by_the_joints_names(tmp_path):
+    file = tmp_path / "log.csv"
+    rows = [f"{0.01 * k},{k},{10 * k},{2 * k},{20 * k}" for k in range(5)]
+    head = "time,command_elbow,command_base,q_base,q_elbow"
+    file.write_text("\n".join([head, *rows]))
+    log = read_recording(file)
+    assert log["command_1"].values[1] == 10.0
+    assert log["command_2"].values[1] == 1.0
+
+
 def test_columns_of_other_joints_are_left_out_and_noted(tmp_path):
     t, q, _, tau = motion()
     head = ["time", *(f"q_{n}" for n in NAMES), *(f"tau_{n}" for n in NAMES)]

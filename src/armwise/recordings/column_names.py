@@ -48,6 +48,9 @@ _PREFIXED = re.compile(rf"^({_ANY})(?:_(.+)|([0-9]+)|\[([0-9]+)\])$")
 _SUFFIXED = re.compile(rf"^(.+?)[_ ]({_ANY})$")
 _INDEXED = re.compile(rf"^({_ANY})(?:\[([0-9]+)\]|_?([0-9]+))?$")
 
+_COMMANDED = re.compile(r"^command_(.+)$")
+"""Heading of a joint's command, by name: those that are numbered are the standard's."""
+
 _NOT_MEASURED = re.compile(
     r"(^|[/._])(desired|reference|error|target|commanded|command|setpoint|goal)([/._]|$)"
 )
@@ -93,6 +96,7 @@ def recognise(
     `q_1` counts joints from one in the arm's order; `q_elbow` names one, and so do
     `elbow_position`, `elbow.pos` and `/joint_states/elbow/position`; `position[0]` and
     `actual_q_0` count from zero. Without an arm, names are numbered as they appear.
+    `command_elbow` is the elbow's command.
 
     Args:
         headings: The columns' names.
@@ -149,6 +153,10 @@ def recognise(
         # Of two dialects the one nearer to the standard counts.
         if channel not in columns or form < forms[channel]:
             columns[channel], forms[channel] = heading, form
+    for heading in headings:
+        match = _COMMANDED.match(heading)
+        if match and match[1] in numbers and not _is_count(match[1]):
+            columns.setdefault(f"command_{numbers[match[1]]}", heading)
     for quantity in ("q", "qd", "tau"):
         # In plain words only where nothing else was understood.
         if quantity not in mapped and f"{quantity}_1" not in columns:
