@@ -11,7 +11,7 @@ import pytest
 from armwise.dynamics import Dynamics
 from armwise.errors import ArgumentError
 from armwise.servos import read_servo, write_servo
-from armwise.servos.floor import Floor, find_floor, heights
+from armwise.servos.floor import Floor, _Search, find_floor, heights
 from armwise.simulators import export
 from tests.servos import rig
 
@@ -195,3 +195,15 @@ def test_targets_without_floors_say_what_that_costs(robot, tmp_path):
     smooth = on_floor(robot, -0.22).predict(log)
     change = np.abs(smooth - servo.predict(log)).mean(axis=0)
     assert costs["mjcf"]["floor's friction"] == pytest.approx(change, rel=1e-9)
+
+
+def test_floors_are_ranked_where_none_explains_anything(monkeypatch):
+    """A floor that is worse than none is still the best of its kind."""
+    floor = Floor((1,), np.zeros((1, 3)), 0.0, 400.0)
+    monkeypatch.setattr(
+        _Search,
+        "_costs",
+        lambda self, floors: np.array([1.0 if one is None else 2.0 for one in floors]),
+    )
+    search = object.__new__(_Search)
+    assert search._outermost([floor]) is floor

@@ -330,7 +330,10 @@ class _Search:
         best, none = float(costs.min()), float(self._costs([None])[0])
         # Judgement: a twentieth of what it explains.
         as_good = [
-            k for k, cost in enumerate(costs) if cost - best <= _TIE * (none - best)
+            k
+            for k, cost in enumerate(costs)
+            # Where none explains anything, the best is as good as it is itself.
+            if cost - best <= _TIE * max(none - best, 0.0)
         ]
         chosen = max(as_good, key=lambda k: (floors[k].links[-1], -costs[k]))
         return floors[chosen]
