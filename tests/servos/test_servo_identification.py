@@ -27,7 +27,6 @@ from armwise.servos.fit import (
     TORQUES,
     Prior,
     ServoFit,
-    element_starts,
     fit_alike,
     fit_servos,
     idle,
@@ -49,6 +48,7 @@ from armwise.servos.motions import (
     servo_motion,
 )
 from armwise.servos.rollout import Roller
+from armwise.servos.starts import element_starts
 from tests.servos import rig
 
 

@@ -9,10 +9,15 @@ import pytest
 
 from armwise.servos import identify_servo
 from armwise.servos.fit import mean_errors
-from armwise.servos.identify import elsewhere
 from armwise.servos.joints import JointMotions
 from armwise.servos.model import CORE, ELEMENTS, half_step_inertia
-from armwise.servos.motions import dense, held_back, joint_loads, simulated_loads
+from armwise.servos.motions import (
+    dense,
+    elsewhere,
+    held_back,
+    joint_loads,
+    simulated_loads,
+)
 from armwise.servos.rollout import Roller
 from armwise.servos.zeros import _telling, zero_step
 from tests.servos import rig

@@ -20,17 +20,10 @@ from armwise.progress import Progress
 from armwise.recordings import ERROR_LEVELS, Recording, error_within
 from armwise.servos.cuda import CudaRoller
 from armwise.servos.fit import (
-    LIMITS,
     TORQUES,
     ServoFit,
-    StartRange,
-    Values,
-    best_starts,
-    beyond_servos,
     coordinate_covariance,
-    drawn_starts,
     errors_together,
-    fastest,
     fit_alike,
     fit_servo,
     fit_servos,
@@ -43,8 +36,7 @@ from armwise.servos.fit import (
     standard_deviations,
     standing,
     undetermined,
-    without,
-    without_limits,
+    widen_by_clock,
 )
 from armwise.servos.free_runs import errors_of
 from armwise.servos.growth import WORTH, Growth
@@ -54,7 +46,9 @@ from armwise.servos.model import (
     CORE,
     ELEMENTS,
     EXPRESSIBLE,
+    LIMITS,
     PARAMETERS,
+    Values,
     absent,
     encode,
     half_step_inertia,
@@ -63,6 +57,7 @@ from armwise.servos.model import (
 )
 from armwise.servos.motions import (
     as_list,
+    elsewhere,
     is_reversed,
     joint_signs,
     refuse_unfollowed,
@@ -76,29 +71,23 @@ from armwise.servos.servo import (
     gain_registers,
     signed,
 )
+from armwise.servos.starts import (
+    TORQUE_UNITS,
+    StartRange,
+    best_starts,
+    beyond_servos,
+    drawn_starts,
+    fastest,
+    with_torques,
+    without,
+    without_limits,
+)
 
 if TYPE_CHECKING:
     from jaxtyping import Float
 
 STARTS = 256
 """Starting points per joint."""
-
-_TORQUE_UNITS = {
-    parameter.unit
-    for parameter in PARAMETERS.values()
-    if parameter.unit.startswith(("N m", "kg m²"))
-}
-"""Units of what grows with a servo's torques."""
-
-# Judgement: servos' clocks tick at 1 kHz or faster: up to half of a millisecond, all
-# as likely.
-_HOLD_S = 0.5e-3 / np.sqrt(3.0)
-"""How late in [s] held torques may be, as a standard deviation."""
-
-# Judgement: so far do integrators, and friction of other shapes near rest, move the
-# values of servos that move alike.
-_FORM = 0.005
-"""How far values are off, as a fraction, for a servo is only like its model."""
 
 # As usual: two standard errors.
 _TOLD = 2.0
@@ -180,25 +169,6 @@ def identify_servo(
         )
     course.mismatches += elsewhere(arms[0], motions)
     return course.servo()
-
-
-def elsewhere(arm: Arm, motions: Sequence[ServoMotion]) -> list[str]:
-    """Say which joints move where the description says they cannot."""
-    low, high = (
-        np.array([edge(m.q, axis=0) for m in motions]) for edge in (np.min, np.max)
-    )
-    joints = [
-        f"{joint.name} ({low[:, j].min():.2f} … {high[:, j].max():.2f}, described "
-        f"{joint.limits.lower:.2f} … {joint.limits.upper:.2f})"
-        for j, joint in enumerate(arm.joints)
-        if low[:, j].min() > joint.limits.upper or high[:, j].max() < joint.limits.lower
-    ]
-    if not joints:
-        return []
-    return [
-        f"Outside their limits all along: {', '.join(joints)}. Is this the description "
-        "of the arm that was recorded, with its joints in this order?"
-    ]
 
 
 def _silent(what: str, fraction: float) -> None:
@@ -440,29 +410,6 @@ class _Identification(JointMotions):
         joint.names = names
         return restricted(fit, names)
 
-    def _hold(self, values: dict[str, np.ndarray], std: dict[str, np.ndarray]) -> None:
-        """Widen intervals by what a servo's clock does, which no log shows.
-
-        Torque held from tick to tick comes half a tick late: commands do, stiffness
-        then lessens damping, and damping inertia, but where a limit of torque has ended
-        it. Limits of a set-point that steps bring it up to a tick ahead.
-        """
-        fitted = std["delay"] > 0.0
-        steps = np.isfinite(values["acceleration"]) | np.isfinite(values["slew"])
-        late = np.where(steps, np.hypot(_HOLD_S, 2.0 * _HOLD_S), _HOLD_S)
-        std["delay"] = np.hypot(std["delay"], np.where(fitted, late, 0.0))
-        inertia = _HOLD_S * np.where(fitted, values["damping"], 0.0)
-        std["armature"] = np.hypot(std["armature"], inertia)
-        damping = _HOLD_S * np.where(fitted, values["stiffness"], 0.0)
-        std["damping"] = np.hypot(std["damping"], damping)
-        part = values["limited_damping"] * inertia / (self.inertia + values["armature"])
-        is_limited = std["saturation"] > 0.0
-        off = np.where(is_limited, values["saturation"], 0.0) * part
-        std["saturation"] = np.hypot(std["saturation"], off)
-        for name in (n for n in PARAMETERS if PARAMETERS[n].scale == "log"):
-            form = np.where(std[name] > 0.0, _FORM * values[name], 0.0)
-            std[name] = np.hypot(std[name], form)
-
     def _with_own_scale(self, joint: ServoJoint, values: Values) -> dict[str, float]:
         """Return a joint's servo, its torques as its own windows have them.
 
@@ -474,7 +421,7 @@ class _Identification(JointMotions):
         the joint has no scale.
         """
         windows = joint.windows
-        starts = [_with_torques(values, factor) for factor in (0.5, 2.0)]
+        starts = [with_torques(values, factor) for factor in (0.5, 2.0)]
         own, *others = errors_together(self.roller, windows, [values, *starts])
         # Judgement: torques that gravity shows are far off by then.
         if all(np.nanmean(other) > 5.0 * np.nanmean(own) for other in others):
@@ -484,16 +431,16 @@ class _Identification(JointMotions):
         errors = errors_together(self.roller, windows, servos)
         saved = [standing(errors[0] - other) for other in errors[1:]]
         if max(saved) > _TOLD:
-            chosen = 1 + int(np.argmax(saved))
+            best = 1 + int(np.argmax(saved))
             joint.prior, joint.is_alike = None, False
         else:
-            chosen = 0
+            best = 0
         for other, servo in zip(errors, servos, strict=True):
-            away = abs(np.log(servo["stiffness"] / servos[chosen]["stiffness"]))
+            away = abs(np.log(servo["stiffness"] / servos[best]["stiffness"]))
             # Judgement: half of a factor of e, as far as servos of one type differ.
-            if standing(other - errors[chosen]) < _TOLD and away > 0.5:
+            if standing(other - errors[best]) < _TOLD and away > 0.5:
                 joint.has_scale = False
-        return servos[chosen]
+        return servos[best]
 
     def _doubt_limit(self, joint: ServoJoint, values: Values) -> None:
         """Let a limit's interval hold that of the other form, if windows do.
@@ -580,7 +527,7 @@ class _Identification(JointMotions):
             # Within what the prior allows servos of one type.
             if abs(np.log(factor)) < 3.0 * prior.std.get("stiffness", np.inf):
                 continue
-            start = _with_torques(fit.values, factor)
+            start = with_torques(fit.values, factor)
             other = fit_servo(
                 self.roller,
                 joint.windows,
@@ -651,7 +598,7 @@ class _Identification(JointMotions):
                 vague = undetermined(self.roller, joint.windows, fit)
                 if not joint.has_scale:
                     vague |= {
-                        n for n in fit.names if PARAMETERS[n].unit in _TORQUE_UNITS
+                        n for n in fit.names if PARAMETERS[n].unit in TORQUE_UNITS
                     }
                 for name in vague:
                     std[name][j] = np.inf
@@ -665,7 +612,11 @@ class _Identification(JointMotions):
             if "offset" in joint.names:
                 j, own = joint.number, count_doubt(joint.motions)
                 std["offset"][j] = np.hypot(std["offset"][j], own)
-        self._hold(values, std)
+                # How a count is rounded, and nothing to be listed.
+                if abs(values["offset"][j]) < 2.0 * std["offset"][j]:
+                    std["offset"][j] = 0.0
+                    joint.names = tuple(n for n in joint.names if n != "offset")
+        widen_by_clock(values, std, self.inertia)
         for kind in (values, self.plain):
             if kind:
                 kind["armature"] = kind["armature"] + half_step_inertia(kind["damping"])
@@ -707,14 +658,6 @@ class _Identification(JointMotions):
             servo, scatter=scatter, fit=errors, contact=contact, load_error=doubts
         )
         return _with_allowed_spread(servo, self.motions)
-
-
-def _with_torques(values: Values, factor: float) -> dict[str, float]:
-    """Return a servo all of whose torques are so many times as large."""
-    return {
-        name: value * factor if PARAMETERS[name].unit in _TORQUE_UNITS else value
-        for name, value in values.items()
-    }
 
 
 _USUAL_LEVEL = 0.9

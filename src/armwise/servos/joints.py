@@ -10,19 +10,16 @@ import numpy as np
 
 from armwise.arms import Arm
 from armwise.progress import Progress
-from armwise.servos.fit import (
-    LIMITS,
-    Prior,
-    Values,
-    best_starts,
-    element_starts,
-    fit_servo,
-    fit_servos,
-    mean_errors,
-    ranked,
-)
+from armwise.servos.fit import Prior, fit_servo, fit_servos, mean_errors, ranked
 from armwise.servos.floor import Floor, find_floor
-from armwise.servos.model import ELEMENTS, PARAMETERS, stacked, tables_of
+from armwise.servos.model import (
+    ELEMENTS,
+    LIMITS,
+    PARAMETERS,
+    Values,
+    stacked,
+    tables_of,
+)
 from armwise.servos.motions import (
     LEAST_TRAVEL,
     dense,
@@ -34,6 +31,7 @@ from armwise.servos.motions import (
     windows_of,
 )
 from armwise.servos.rollout import Roller, ServoMotion, ServoTables
+from armwise.servos.starts import best_starts, element_starts
 from armwise.servos.zeros import zero_step
 
 if TYPE_CHECKING:
@@ -88,11 +86,11 @@ class ServoJoint:
 
 
 def _held_rows(
-    joint: ServoJoint, runs: Sequence[np.ndarray], usual: float, *, is_sure: bool
+    joint: ServoJoint, runs: Sequence[np.ndarray], median: float, *, is_sure: bool
 ) -> list[np.ndarray]:
     """Return of every motion the rows in which a joint stays behind its free run."""
     return [
-        held_back(m, run, usual, is_sure=is_sure)
+        held_back(m, run, median, is_sure=is_sure)
         for run, m in zip(runs, joint.motions, strict=True)
     ]
 
@@ -198,10 +196,10 @@ class JointMotions:
                 np.abs(run - m.q[:, 0])
                 for run, m in zip(runs, joint.motions, strict=True)
             ]
-            usual = float(np.nanmedian(np.concatenate(errors)))
-            held = _held_rows(joint, runs, usual, is_sure=not first)
+            median = float(np.nanmedian(np.concatenate(errors)))
+            held = _held_rows(joint, runs, median, is_sure=not first)
             if any(rows.any() for rows in held):
-                held, explains = self._beside_limit(joint, held, first, usual)
+                held, explains = self._beside_limit(joint, held, first, median)
                 is_limited |= explains
             for k, m in enumerate(joint.motions):
                 sound = self.motions[k].mask[:, [joint.number]]
@@ -218,7 +216,7 @@ class JointMotions:
         joint: ServoJoint,
         held: list[np.ndarray],
         first: Sequence[str],
-        usual: float,
+        median: float,
     ) -> tuple[list[np.ndarray], bool]:
         """Return rows that no servo of limited torque explains either.
 
@@ -248,7 +246,7 @@ class JointMotions:
         fits = fit_servos(self.roller, windows, best, (*own, *added), iterations=6)
         values = ranked(self.roller, windows, fits)[0].values
         runs = self._free_runs(joint, values)
-        beside = _held_rows(joint, runs, usual, is_sure=not first)
+        beside = _held_rows(joint, runs, median, is_sure=not first)
         both = [one & other for one, other in zip(held, beside, strict=True)]
         # Judgement: most of them in a first model, where a limit that is not there
         # frees up to two in five of a table's, for that is wrong in other things; a
@@ -258,8 +256,8 @@ class JointMotions:
         if first:
             joint.fits, joint.limits = [dict(values)] * 2, added
         else:
-            found = {name: values[name] for name in added}
-            joint.fits = [dict(fit) | found for fit in joint.fits]
+            limit = {name: values[name] for name in added}
+            joint.fits = [dict(fit) | limit for fit in joint.fits]
             joint.names = (*joint.names, *(n for n in added if n not in joint.names))
         return both, True
 

@@ -14,6 +14,13 @@ if TYPE_CHECKING:
     from jaxtyping import Float
 
 
+Values = Mapping[str, float]
+"""Every parameter of one servo."""
+
+LIMITS = ("acceleration", "slew")
+"""Limits of the set-point, infinite where there are none."""
+
+
 @dataclass(frozen=True)
 class ServoParameter:
     """One number of a servo.

@@ -307,6 +307,25 @@ def is_reversed(arm: Arm, motions: Sequence[ServoMotion]) -> bool:
     return gains[1] > gains[0] + (0.1 if len(motions) > 2 else 1.0)
 
 
+def elsewhere(arm: Arm, motions: Sequence[ServoMotion]) -> list[str]:
+    """Say which joints move where the description says they cannot."""
+    low, high = (
+        np.array([edge(m.q, axis=0) for m in motions]) for edge in (np.min, np.max)
+    )
+    joints = [
+        f"{joint.name} ({low[:, j].min():.2f} … {high[:, j].max():.2f}, described "
+        f"{joint.limits.lower:.2f} … {joint.limits.upper:.2f})"
+        for j, joint in enumerate(arm.joints)
+        if low[:, j].min() > joint.limits.upper or high[:, j].max() < joint.limits.lower
+    ]
+    if not joints:
+        return []
+    return [
+        f"Outside their limits all along: {', '.join(joints)}. Is this the description "
+        "of the arm that was recorded, with its joints in this order?"
+    ]
+
+
 def _explained(
     arm: Arm, q: np.ndarray, error: np.ndarray, speed: np.ndarray, rate: np.ndarray
 ) -> float:

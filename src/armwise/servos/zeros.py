@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from armwise.arms import Arm
-from armwise.servos.fit import Values
 from armwise.servos.model import (
     PARAMETERS,
+    Values,
     decode,
     encode,
     stacked,

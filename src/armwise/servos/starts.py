@@ -1,0 +1,249 @@
+"""Starting points of servo fits, and servos without some of their parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from armwise.servos.model import (
+    PARAMETERS,
+    Values,
+    decode,
+    encode,
+    stacked,
+    tables_of,
+    units_of,
+)
+from armwise.servos.rollout import SUBSTEP, Roller, ServoMotion
+
+# Judgement: direct drives reach some 60 rad/s; what is beyond stands for a delay.
+_FASTEST = {"acceleration": 5e3, "slew": 100.0}
+"""Limits of the set-point beyond any servo."""
+
+# Starting points, drawn in dimensionless numbers: no servo's size is built in.
+
+_DELAYS = (-0.02, -0.01, 0.0, 0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.06)
+_ACCELERATIONS = (np.inf, 160.0, 80.0, 40.0, 20.0, 10.0)
+_SLEWS = (np.inf, np.inf, np.inf, 0.7, 0.5, 0.35, 0.25)
+"""Of the fastest command; most servos are fast enough."""
+
+
+@dataclass(frozen=True)
+class StartRange:
+    """What starting points of one joint are drawn around.
+
+    Attributes:
+        inertia: Of the links at the joint, in [kg m²].
+        gain: A usual one.
+        fastest: Speed of the fastest command in [rad/s].
+        coasts: Whether motors are off at times.
+    """
+
+    inertia: float
+    gain: float
+    fastest: float
+    coasts: bool
+
+
+def drawn_starts(
+    around: StartRange, base: Values, random: np.random.Generator, count: int
+) -> list[dict[str, float]]:
+    """Draw servos: natural frequency, damping ratio, friction angle, rotor inertia.
+
+    Args:
+        around: Sizes of this joint.
+        base: The parameters that are not drawn.
+        random: Generator.
+        count: How many.
+    """
+    starts = []
+    for _ in range(count):
+        total = around.inertia * (1.0 + 10.0 ** random.uniform(-1.0, 1.5))
+        omega, ratio = 10.0 ** random.uniform(0.8, 1.8), 10.0 ** random.uniform(-0.7, 1)
+        stiffness = omega**2 * total
+        drawn = {
+            "stiffness": stiffness / around.gain,
+            "armature": max(total - around.inertia, 1e-3 * total),
+            "damping": 2.0 * ratio * omega * total,
+            "coulomb": 10.0 ** random.uniform(-3.0, -1.2) * stiffness,
+            "delay": float(random.choice(_DELAYS)),
+            "acceleration": float(random.choice(_ACCELERATIONS)),
+            "slew": float(random.choice(_SLEWS)) * around.fastest,
+        }
+        if around.coasts:
+            drawn["coasting"] = 10.0 ** random.uniform(-2.0, 0.0)
+            drawn["release"] = float(random.choice(_DELAYS[2:7]))
+        starts.append(dict(base) | drawn)
+    return starts
+
+
+def shaken(
+    values: Values, names: Sequence[str], random: np.random.Generator, count: int
+) -> list[dict[str, float]]:
+    """Draw servos a factor of e around one, whose valley may not be the lowest.
+
+    Args:
+        values: Of a servo.
+        names: Its fitted parameters.
+        random: Generator.
+        count: How many.
+    """
+    kinds = [PARAMETERS[name].scale for name in names]
+    # Limits are sharp, and known where they show; signed ones are near zero.
+    reach = [
+        0.2 if np.isinf(PARAMETERS[name].absent) else 0.0 if kind == "signed" else 1.0
+        for name, kind in zip(names, kinds, strict=True)
+    ]
+    x = (
+        encode(stacked([values]), names)
+        + random.normal(size=(count, len(names))) * reach
+    )
+    is_size = [p.scale == "linear" and p.least == 0.0
+               for p in (PARAMETERS[name] for name in names)]  # fmt: skip
+    x = np.where(is_size, np.abs(x), x)
+    drawn = decode(stacked([values] * count), names, x)
+    return [{k: float(v[s]) for k, v in drawn.items()} for s in range(count)]
+
+
+def best_starts(
+    roller: Roller,
+    motions: Sequence[ServoMotion],
+    starts: Sequence[Values],
+    count: int,
+) -> list[dict[str, float]]:
+    """Return those starts whose free runs are nearest, best first."""
+    runs = roller.run(motions, tables_of(stacked(starts)))
+    total = np.zeros(len(starts))
+    for run, m in zip(runs, motions, strict=True):
+        e = np.abs(run[:, m.mask[:, 0], 0] - m.q[m.mask[:, 0], 0])
+        # Judgement: beyond 0.1 rad one start is as wrong as another.
+        total += np.where(np.isfinite(e), np.minimum(e, 0.1), 1.0).sum(1)
+    return [dict(starts[k]) for k in np.argsort(total)[:count]]
+
+
+def element_starts(
+    values: Values, added: Sequence[str], windows: Sequence[ServoMotion]
+) -> list[dict[str, float]]:
+    """Return values with an element at several sizes, or on a grid of limits."""
+    units = units_of(stacked([values]))
+    starts = []
+    for factor in (0.1, 0.3, 1.0, 3.0):
+        start = dict(values)
+        for name in added:
+            start[name] = factor * float(units[name][0])
+        starts.append(start)
+    if added == ("acceleration", "derivative"):
+        # The derivative gain does half of what seemed to be damping, and what a limit
+        # and it leave of the lag is the delay's.
+        half = dict.fromkeys(("damping", "derivative"), 0.55 * values["damping"])
+        # A limit alone has taken more of the delay.
+        later = [0.008]
+        limits = [float(a) for a in np.geomspace(10.0, 160.0, 5)]
+        nested: list[dict[str, float]] = []
+        if np.isfinite(values["acceleration"]):
+            later.append(0.025)
+            limits.append(values["acceleration"])
+            # As it is, but for a little of the derivative gain.
+            nested = starts[:1]
+            nested[0]["acceleration"] = values["acceleration"]
+        return nested + [
+            dict(values) | half
+            | {"acceleration": limit, "delay": values["delay"] + late}
+            for limit in limits
+            for late in later
+        ]  # fmt: skip
+    if added == ("acceleration",):
+        grid = np.geomspace(5.0, 320.0, 13)
+        delays = values["delay"] + np.array([-0.02, -0.01, -0.005, 0.0, 0.005])
+        return [
+            dict(values) | {"acceleration": float(a), "delay": float(d)}
+            for a in grid
+            for d in delays
+        ]
+    if added == ("slew",):
+        speed = max(fastest(w) for w in windows)
+        return [dict(values) | {"slew": float(f * speed)}
+                for f in np.geomspace(0.1, 1.0, 12)]  # fmt: skip
+    if "saturation" in added:
+        effort = max(_effort(w) for w in windows) * values["stiffness"]
+        limits = [float(f * effort) for f in np.geomspace(0.02, 1.0, 16)]
+        if np.isfinite(values["saturation"]):
+            limits.append(values["saturation"])
+        # All that damps within the limit, or none of it; the fit finds what is between.
+        parts = (0.9, 0.0) if "limited_damping" in added else (0.0,)
+        return [
+            dict(values) | {"saturation": limit, "limited_damping": part}
+            for limit in limits
+            for part in parts
+        ]
+    if added == ("heating",):
+        warm = float(np.median([w.warmth[0] for w in windows]))
+        for start in starts:
+            # The same servo at the usual temperature.
+            for name in ("stiffness", "damping", "saturation", "start_up"):
+                start[name] *= 1.0 + start["heating"] * warm
+        return starts
+    for name in ("stribeck_speed", "creep_speed"):
+        if name in added:
+            return [dict(start) | {name: speed}
+                    for start in starts for speed in (0.03, 0.1, 0.3, 1.0)]  # fmt: skip
+    if PARAMETERS[added[0]].scale == "signed":
+        starts += [dict(values) | {added[0]: -s[added[0]]} for s in starts]
+    return starts
+
+
+def fastest(motion: ServoMotion) -> float:
+    """Return the fastest speed in [rad/s] of the commands over 0.1 s."""
+    period = float(np.median(np.diff(motion.time)))
+    lag = max(1, round(0.1 / period))
+    if len(motion.time) <= lag:
+        return 1.0
+    moved = np.abs(motion.goals[lag:] - motion.goals[:-lag]).max()
+    return max(float(moved) / (lag * period), 1e-2)
+
+
+def _effort(motion: ServoMotion) -> float:
+    """Return the largest error in [rad] while the motor is on, times the gain."""
+    rows = motion.mask[:, 0] & (motion.powered > 0.5)
+    errors = np.abs(motion.goals[rows, 0] - motion.q[rows, 0])
+    return float(errors.max(initial=1e-3)) * motion.gain
+
+
+def beyond_servos(values: Values) -> set[str]:
+    """Return the limits of a set-point that no servo has, finite all the same."""
+    return {name for name, most in _FASTEST.items() if most < values[name] < np.inf}
+
+
+def without_limits(values: Values, names: Sequence[str]) -> dict[str, float]:
+    """Return values with what is not among the names left out, as late as before."""
+    start = without(values, names)
+    if np.isfinite(values["acceleration"]) and "acceleration" not in names:
+        # A set-point with any limit takes its steps by the end of a part.
+        start["delay"] += 0.5 * SUBSTEP
+    return start
+
+
+def without(values: Values, names: Sequence[str]) -> dict[str, float]:
+    """Return values with what is not among the names left out."""
+    return {
+        name: value if name in names else PARAMETERS[name].absent
+        for name, value in values.items()
+    }
+
+
+TORQUE_UNITS = {
+    parameter.unit
+    for parameter in PARAMETERS.values()
+    if parameter.unit.startswith(("N m", "kg m²"))
+}
+"""Units of what grows with a servo's torques."""
+
+
+def with_torques(values: Values, factor: float) -> dict[str, float]:
+    """Return a servo all of whose torques are so many times as large."""
+    return {
+        name: value * factor if PARAMETERS[name].unit in TORQUE_UNITS else value
+        for name, value in values.items()
+    }
