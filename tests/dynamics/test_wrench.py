@@ -9,6 +9,7 @@ import armwise as aw
 from armwise.arms import Frame, InertialParameters
 from armwise.arms.inertia import inertial_transform
 from armwise.arms.poses import pose, rotation_from_rpy
+from armwise.dynamics import mechanism_of, moment_rates
 from armwise.dynamics.wrench import HeldBody, wrench_regressor
 from armwise.errors import ArgumentError
 
@@ -58,6 +59,27 @@ def test_joint_torques_are_the_jacobian_transposed_times_the_wrench(name: str) -
     in_base = np.concatenate([R @ A[:, :3], R @ A[:, 3:]], axis=1)
     torques = np.swapaxes(dyn.jacobian(q, "hand"), 1, 2) @ in_base
     np.testing.assert_allclose(torques, own @ inertial_transform(T), atol=1e-10)
+
+
+@pytest.mark.parametrize("name", ["puma600", "ddarm", "panda"])
+def test_rates_of_moments_are_those_of_the_points_that_they_weigh(name: str) -> None:
+    """The Jacobian's, of two masses on different links, along any axes."""
+    arm = _arm(name)
+    dyn, skeleton = aw.Dynamics(arm), mechanism_of(arm).skeleton
+    axes = np.linalg.qr(np.random.default_rng(2).normal(size=(3, 3)))[0][:2]
+    masses = {0: (0.7, np.array([0.1, -0.2, 0.3])), 2: (1.3, np.array([0.0, 0.1, 0.2]))}
+    moments = np.zeros((arm.dof, 4))
+    for link, (mass, point) in masses.items():
+        inner = skeleton.segments[link].from_user @ [*point, 1.0]
+        moments[link] = mass * np.append(1.0, inner[:3])
+    for q in _states(arm.dof, 5)[0]:
+        expected = np.zeros((2, arm.dof))
+        for link, (mass, point) in masses.items():
+            J = dyn.jacobian(q, arm.links[link].name)
+            lever = dyn.link_pose(q, arm.links[link].name)[:3, :3] @ point
+            expected += mass * axes @ (J[:3] + np.cross(J[3:].T, lever).T)
+        rates = moment_rates(skeleton, list(q), moments.tolist(), axes)
+        np.testing.assert_allclose(rates, expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["puma600", "ddarm", "panda"])

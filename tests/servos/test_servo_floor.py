@@ -161,6 +161,17 @@ def test_no_floor_is_found_where_a_joint_meets_a_wall(robot):
     assert find_floor(robot, free.table, motions, held) is None
 
 
+def test_rows_that_nothing_holds_make_no_floor(robot):
+    """Neither where every floor is worse than none, nor for a model that is wrong."""
+    free = rig.truth(robot)
+    wrong = dict(free.values) | {"zero": np.array([0.1, -0.05])}
+    motions = [free.motion(rig.recording(free, seed)) for seed in (1, 2)]
+    random = np.random.default_rng(0)
+    held = [random.random(len(m.time)) < 0.3 for m in motions]
+    for servo in (free, replace(free, values=wrong)):
+        assert find_floor(robot, servo.table, motions, held) is None
+
+
 def test_a_file_keeps_the_floor(robot, tmp_path):
     servo = on_floor(robot, -0.23, friction=0.4)
     known = replace(servo.floor, points_std=np.array([[1e-3, np.inf, 2e-3]]))

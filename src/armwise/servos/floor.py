@@ -20,7 +20,6 @@ from armwise.servos.rollout import (
     ServoMotion,
     ServoTables,
     least_scale,
-    place_of,
     robust,
 )
 
@@ -52,6 +51,11 @@ _TIE = 0.05
 # Judgement: points near and far along a link are valleys of their own.
 _VALLEYS = 3
 """Floors on trial that are fitted, the best of many."""
+
+# Judgement: what gives way by a centimetre under a newton is no floor, but an error of
+# the servos' model.
+_SOFTEST = 100.0
+"""Stiffness in [N/m], at least."""
 
 _STEPS = 3e-3, 1e-3, 0.3, 0.1
 """Differences: of a point and of the height in [m], of the stiffness' logarithm, of
@@ -144,8 +148,12 @@ class Floor:
             )
             there = heights(arm, np.zeros((1, arm.dof)), number) @ [*point, 1.0]
             level = self.height + float(energy) - float(there[0])
-            place = place_of(mechanism, number, point)
-            rows.append([*weight, level, self.stiffness, self.friction, *place])
+            # Of every link a weight and its moment, in its internal frame.
+            moments = np.zeros((arm.dof, 4))
+            inner = mechanism.skeleton.segments[number].from_user @ [*point, 1.0]
+            moments[number] = 1.0, *inner[:3]
+            own = level, self.stiffness, self.friction
+            rows.append([*weight, *own, *moments.ravel()])
         return np.array(rows)
 
 
@@ -186,7 +194,7 @@ def find_floor(
     search = _Search(arm, table, motions, held)
     floor = search.floor() if search.windows else None
     for _ in range(_ROUNDS):
-        if floor is None:
+        if floor is None or floor.stiffness < _SOFTEST:
             return None
         floor = search.sliding(replace(floor, friction=0.0))
         if search.suits(floor):
@@ -327,16 +335,12 @@ class _Search:
         Few poses do not tell links apart, and hands touch more often than elbows.
         """
         costs = self._costs(floors)
-        best, none = float(costs.min()), float(self._costs([None])[0])
+        best = float(costs.min())
+        # Nothing, where every floor is worse than none.
+        explained = max(float(self._costs([None])[0]) - best, 0.0)
         # Judgement: a twentieth of what it explains.
-        as_good = [
-            k
-            for k, cost in enumerate(costs)
-            # Where none explains anything, the best is as good as it is itself.
-            if cost - best <= _TIE * max(none - best, 0.0)
-        ]
-        chosen = max(as_good, key=lambda k: (floors[k].links[-1], -costs[k]))
-        return floors[chosen]
+        as_good = [k for k, cost in enumerate(costs) if cost <= best + _TIE * explained]
+        return floors[max(as_good, key=lambda k: (floors[k].links[-1], -costs[k]))]
 
     def sliding(self, floor: Floor) -> Floor:
         """Return the floor with friction, if touching rows ask for it."""
@@ -350,7 +354,7 @@ class _Search:
             return floor
         # What friction does the points and the height did in its place, often by far.
         starts = [replace(c, friction=near.friction) for c in self._candidates(None)]
-        far = self._lowest(starts, _VALLEYS, is_rough=True)
+        far = self._lowest(starts, _VALLEYS, is_rough=True) if starts else near
         # Friction and heights make one long valley, in which steps are short.
         if len(near.links) == 1:
             return self._fitted(self._outermost([near, far]), is_rough=True)
@@ -463,14 +467,14 @@ class _Search:
 
 def floor_to_dict(floor: Floor, arm: Arm) -> dict[str, Any]:
     """Return a floor as JSON has it; what is not known of it as null."""
-    known = {name: _finite(getattr(floor, name)) for name in _STDS}
+    stds = {name: _finite(getattr(floor, name)) for name in _STDS}
     return {
         "links": [arm.links[number].name for number in floor.links],
         "points": floor.points.tolist(),
         "height": floor.height,
         "stiffness": floor.stiffness,
         "friction": floor.friction,
-        **known,
+        **stds,
     }
 
 

@@ -320,7 +320,7 @@ class Roller:
                 the motion's own.
             floors: Beside each table, points that a floor may push up: the grouped
                 parameters of a weight of 1 N there, the floor's height, stiffness and
-                friction, and of every link a weight and its moment: `place_of`.
+                friction, and of every link a weight and its moment.
 
         Returns:
             Per motion, positions at its stamps under every table; NaN where a rollout
@@ -338,13 +338,13 @@ class Roller:
 
     def arrays_of(self, motions: Sequence[ServoMotion]) -> MotionArrays:
         """Return motions side by side: the same windows serve many steps of a fit."""
-        wanted = list(motions)
+        listed = list(motions)
         for of, arrays in self._arrays:
-            if of == wanted:
+            if of == listed:
                 return arrays
         arrays = motion_arrays(motions)
         # Judgement: both halves' windows take turns, and all of them are a third.
-        self._arrays = [(wanted, arrays), *self._arrays[:2]]
+        self._arrays = [(listed, arrays), *self._arrays[:2]]
         return arrays
 
     def _free_runs(
@@ -551,7 +551,9 @@ def _one_joint_programs() -> tuple[Program, ...]:
         trace("mobility", mobility, two),
         trace("weight", weight, three),
         trace("height", lambda q, bodies: {"height": [q[0]]}, three),
-        trace("slide", lambda q, place: {"rates": [q[0]] * 2}, {"q": 1, "place": 4}),
+        trace(
+            "slide", lambda q, moments: {"rates": [q[0]] * 2}, {"q": 1, "moments": 4}
+        ),
     )
 
 
@@ -569,42 +571,26 @@ def _weight_programs(mechanism: Mechanism) -> tuple[Program, ...]:
         angles, spread = mechanism.joints(q, True), mechanism.bodies(bodies)
         return {"height": [potential_energy(mechanism.skeleton, angles, spread)]}
 
-    def slide(q: Any, place: Any) -> dict[str, object]:
-        angles = mechanism.joints(q, True)
-        moments = [place[4 * k : 4 * k + 4] for k in range(mechanism.dof)]
-        axes = level_axes(_upwards(mechanism))
-        rates = moment_rates(mechanism.skeleton, angles, moments, axes)
+    def slide(q: Any, moments: Any) -> dict[str, object]:
+        angles, axes = mechanism.joints(q, True), _level_axes(mechanism)
+        rows = [moments[4 * k : 4 * k + 4] for k in range(mechanism.dof)]
+        rates = moment_rates(mechanism.skeleton, angles, rows, axes)
         return {"rates": [rate for row in rates for rate in row]}
 
     sizes = {"q": mechanism.dof, "bodies": len(mechanism.grouping.indices)}
-    places = {"q": mechanism.dof, "place": 4 * mechanism.dof}
+    sliding = {"q": mechanism.dof, "moments": 4 * mechanism.dof}
     return (
         trace("weight", weight, sizes),
         trace("height", height, sizes),
-        trace("slide", slide, places),
+        trace("slide", slide, sliding),
     )
 
 
-def level_axes(up: np.ndarray) -> Float[np.ndarray, "two 3"]:
-    """Return two axes across a third; any two will do."""
-    return np.linalg.svd(np.asarray(up, float)[None])[2][1:]
-
-
-def _upwards(mechanism: Mechanism) -> Float[np.ndarray, " 3"]:
-    """Return the direction against gravity in base axes; z where there is none."""
+def _level_axes(mechanism: Mechanism) -> Float[np.ndarray, "two 3"]:
+    """Return two axes of the base across gravity; any two will do."""
     root = next(s for s in mechanism.skeleton.segments if s.parent == BASE)
-    up = np.linalg.inv(root.from_base)[:3, :3] @ -np.asarray(root.gravity, float)
-    return up if np.any(up) else np.array([0.0, 0.0, 1.0])
-
-
-def place_of(
-    mechanism: Mechanism, link: int, point: Float[np.ndarray, " 3"]
-) -> Float[np.ndarray, " numbers"]:
-    """Return of every link a weight and its moment: 1 at a point of a link."""
-    place = np.zeros((mechanism.dof, 4))
-    inner = mechanism.skeleton.segments[link].from_user @ np.append(point, 1.0)
-    place[link] = 1.0, *inner[:3]
-    return place.ravel()
+    up = np.linalg.inv(root.from_base)[:3, :3] @ np.asarray(root.gravity, float)
+    return np.linalg.svd((up if np.any(up) else np.array([0.0, 0.0, 1.0]))[None])[2][1:]
 
 
 class _Programs:
