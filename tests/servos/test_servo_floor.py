@@ -161,6 +161,18 @@ def test_no_floor_is_found_where_a_joint_meets_a_wall(robot):
     assert find_floor(robot, free.table, motions, held) is None
 
 
+def test_a_floor_that_only_friction_explains_is_found(robot, monkeypatch):
+    """A point that sticks stays where no smooth floor would leave it."""
+    servo = on_floor(robot, -0.24, friction=0.9)
+    motions, held = logs_on(servo, robot, range(2))
+    # A smooth one explains a third here, and a tenth on arms with more joints.
+    monkeypatch.setattr("armwise.servos.floor._WORTH", 0.5)
+    floor = find_floor(robot, replace(servo, floor=None).table, motions, held)
+    assert floor is not None
+    assert floor.height == pytest.approx(-0.24, abs=3e-3)
+    assert floor.friction == pytest.approx(0.9, abs=0.1)
+
+
 def test_rows_that_nothing_holds_make_no_floor(robot):
     """Neither where every floor is worse than none, nor for a model that is wrong."""
     free = rig.truth(robot)

@@ -196,7 +196,8 @@ def find_floor(
     for _ in range(_ROUNDS):
         if floor is None or floor.stiffness < _SOFTEST:
             return None
-        floor = search.sliding(replace(floor, friction=0.0))
+        if floor.friction == 0.0:
+            floor = search.sliding(floor)
         if search.suits(floor):
             return search.with_std(floor)
         # Where it holds up what was free tells more of it.
@@ -252,10 +253,28 @@ class _Search:
                 break
             fitted = self._lowest(trials, _VALLEYS if best is None else 1)
             reached = self._costs([fitted])[0]
+            if best is None and reached > (1.0 - _WORTH) * cost:
+                fitted = self._sticking(trials)
+                reached = self._costs([fitted])[0]
             if reached > (1.0 - _WORTH) * cost:
                 break
             best, cost = fitted, reached
+            if best.friction > 0.0:
+                break
         return best
+
+    def _sticking(self, trials: list[Floor]) -> Floor:
+        """Return the best floor with friction, where none without it explains much.
+
+        A point that sticks stays where no smooth floor would leave it.
+        """
+        ends = [
+            self._lowest(
+                [replace(one, friction=mu) for one in trials], _VALLEYS, is_rough=True
+            )
+            for mu in _SLIDES[1:]
+        ]
+        return ends[int(np.argmin(self._costs(ends)))]
 
     def suits(self, floor: Floor) -> bool:
         """Return whether a floor leaves alone what moves freely, all but a little."""
@@ -272,7 +291,7 @@ class _Search:
         # Judgement: as much again as a quarter of those that touch.
         more = [w for _, _, w in worst if id(w) not in fitted][: _MOST_WINDOWS // 4]
         self.windows = [*self.windows, *more]
-        return self._fitted(replace(floor, friction=0.0))
+        return self._fitted(floor, is_rough=floor.friction > 0.0)
 
     def _saved(self, floor: Floor) -> Float[np.ndarray, " samples"]:
         """Return how much nearer a floor's free runs are, row by row, in [rad]."""
