@@ -291,7 +291,7 @@ class Growth:
         limited, before = [], self._mean_error()
         for joint in [j for j in self.joints if np.isfinite(j.core["slew"])]:
             self.progress(_SLEW, 0.37)
-            found = joint.names, joint.fits
+            grown = joint.names, joint.fits
             joint.names, joint.fits = first[joint.number]
             fits = self._with(joint, ELEMENTS[_SLEW])
             error = self._left_out(joint, fits)
@@ -300,7 +300,7 @@ class Growth:
                 self.errors[joint.number] = error
                 limited.append(joint)
             else:
-                joint.names, joint.fits = found
+                joint.names, joint.fits = grown
         if limited:
             self._set_points(limited)
             after = self._mean_error()
