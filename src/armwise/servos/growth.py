@@ -253,7 +253,8 @@ class Growth:
                 fits.append(fit.values)
             trials[joint.number] = names, fits, self._left_out(joint, fits)
         before = sum(self.errors[j.number] for j in own)
-        if sum(t[2] for t in trials.values()) > (1.0 + _NOTHING) * before:
+        # It has to be worth what any element has to.
+        if sum(t[2] for t in trials.values()) > (1.0 + WORTH) * before:
             return
         for joint in own:
             names, fits, error = trials[joint.number]
