@@ -156,11 +156,7 @@ class Growth:
         if self.verdicts[_PROFILE].is_needed and not self.is_short:
             # Joints that did not show it have changed since.
             self._spread()
-        # One joint alone is known from many loads and gains, and beyond these shows
-        # what halves of them do not ask for (STS3215, other masses: 12.1 mrad with all
-        # that was taken, 12.7 without what is idle between halves).
-        if self.dof > 1:
-            self._prune()
+        self._prune()
         if len(self.joints) > 1:
             self.verdicts["shared values"] = self._share()
         return tuple(self.verdicts.values())

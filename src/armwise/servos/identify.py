@@ -328,7 +328,8 @@ class _Identification(JointMotions):
                 continue
             offset, std = self._offset(joint)
             offsets.append((offset / lowered, std / lowered))
-        if not offsets:
+        # One joint alone may have an offset of its own.
+        if len(offsets) < 2:
             return
         parts, std = np.array(offsets).T
         # Judgement: joints differ by half a tick for other reasons, such as gravity.
