@@ -218,6 +218,24 @@ def test_a_thin_link_stays_a_body_beside_what_is_fixed_to_it() -> None:
     assert np.linalg.eigvalsh(division.own.pseudo_inertia)[0] > 0.0
 
 
+def test_what_is_written_touches_others_but_not_itself(tmp_path: Path) -> None:
+    """Shapes of neighbours overlap in many descriptions, the base's with the first."""
+    arm, ball = load_arm("two_link_uno"), (Shape("sphere", (0.2,), np.eye(4)),)
+    links = tuple(replace(link, shapes=ball) for link in arm.links)
+    path = tmp_path / "arm.xml"
+    save_arm(replace(arm, links=links, base_shapes=ball), path)
+    text = path.read_text()
+    plane = '<geom type="plane" size="1 1 1"/>'
+    for around, touches in (
+        (text, 0),
+        (text.replace("<worldbody>", f"<worldbody>{plane}"), 1),
+    ):
+        model = mujoco.MjModel.from_xml_string(around)
+        data = mujoco.MjData(model)
+        mujoco.mj_forward(model, data)
+        assert (data.ncon > 0) == bool(touches)
+
+
 def test_mujoco_takes_rods_points_and_nothing_fixed_to_the_base(tmp_path: Path) -> None:
     arm = load_arm("two_link_uno")
     rod = InertialParameters.from_center_of_mass(1.0, (0, 0, 0), np.diag([0, 0.1, 0.1]))

@@ -142,6 +142,16 @@ def _check(
             "the goals that were sent, not what was read."
         )
     for j in range(q.shape[1]):
+        start, path = abs(q[on, j][0] - command[on, j][0]), np.abs(np.diff(q[on, j]))
+        # Judgement: a servo on its way to a goal that stands swings about it a few
+        # times; what goes six times as far, and a radian, is led by something else.
+        if not np.ptp(command[on, j]) and path.sum() > 6.0 * start + 1.0:
+            raise RecordingError(
+                f"{source}: command_{j + 1} stands still while the joint moves to and "
+                f"fro by {np.degrees(np.ptp(q[on, j])):.0f}°. Log the goals that were "
+                "sent, or `powered` (0 where the motor is off)."
+            )
+    for j in range(q.shape[1]):
         gap = np.abs(command[on, j] - q[on, j])
         # Judgement: no joint turns thirty times round; ticks and percent go to 4095
         # and 100.

@@ -265,7 +265,10 @@ def _geoms(shapes: tuple[Shape, ...]) -> Iterator[str]:
         # A mesh's file is not ours to find, and MuJoCo draws nothing without a size.
         if size is not None and min(size) > 0.0:
             pose = _place(shape.pose)
-            yield f'<geom type="{shape.kind}" size="{numbers(size)}" {pose}/>'
+            # The arm touches what others put around it, never itself: descriptions of
+            # neighbours overlap, and a simulated joint would be stuck in them.
+            words = f'type="{shape.kind}" size="{numbers(size)}" {pose}'
+            yield f'<geom {words} conaffinity="0"/>'
 
 
 def _mimics(arm: Arm) -> Iterator[str]:
