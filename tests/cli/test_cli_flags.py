@@ -14,7 +14,7 @@ LOG_FLAGS = {"--mapping", "--column", "--skip-bad-rows"}
 UNIT_SUFFIXES = {"-hz": "[Hz]", "-deg": "[°]", "-percent": "[%]", "-mrad": "[mrad]"}
 """What is not in SI, and rates, say so in the flag itself."""
 UNIT = re.compile(
-    r"\[(Hz|s|1/h|m|rad|mrad|rad/s|kg|N|N m|°|%)\]|[Ff]raction|[Rr]elative"
+    r"\[(1|Hz|s|1/h|m|rad|mrad|rad/s|kg|N|N m|°|%)\]|[Ff]raction|[Rr]elative"
 )
 
 

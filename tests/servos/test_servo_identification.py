@@ -142,6 +142,10 @@ def test_gains_and_loads_per_recording(pendulum):
     other = rig.recording(true, 9, arm=heavy, gain=12.0)
     error = servo.predict(other, arm=heavy, gain=12.0)[:, 0] - other["q_1"].values
     assert np.abs(error).mean() < 1.5e-3
+    same = servo.with_gain(12.0).predict(other, arm=heavy)[:, 0]
+    assert same - other["q_1"].values == pytest.approx(error)
+    with pytest.raises(ArgumentError, match="identified with gain registers 8, 16"):
+        servo.predict(other, arm=heavy)
 
 
 def test_the_command_writes_its_files(pendulum, tmp_path):
@@ -267,6 +271,14 @@ def test_commands_that_are_the_positions_are_refused(robot):
     copied = log.with_channels({f"command_{k}": log[f"q_{k}"] for k in (1, 2)})
     with pytest.raises(RecordingError, match="commands are the positions themselves"):
         aw.identify_servo(robot, copied)
+
+
+def test_commands_that_stand_while_joints_move_are_refused(robot):
+    log = rig.recording(rig.truth(robot), 0)
+    still = np.full(len(log["command_1"].time), log["command_1"].values[0])
+    still = log.with_channels({"command_1": Channel(log["command_1"].time, still)})
+    with pytest.raises(RecordingError, match="command_1 stands still while"):
+        aw.identify_servo(robot, still)
 
 
 def test_a_fifth_of_a_second_is_refused(robot):

@@ -11,10 +11,10 @@ from scipy.stats import t
 from typer.testing import CliRunner
 
 import armwise as aw
-from armwise.arms import InertialParameters
+from armwise.arms import InertialParameters, load_arm
 from armwise.cli.main import app
 from armwise.errors import ArgumentError, NotIdentifiable
-from armwise.servos import ServoLoad, identify_servo_load, write_servo
+from armwise.servos import ServoLoad, identify_servo_load, read_servo, write_servo
 from armwise.servos.load import known_load_errors
 from tests.servos import rig
 
@@ -110,7 +110,7 @@ def test_servos_of_one_load_know_others_to_a_tenth(pendulum, servo):
     recording = rig.recording(servo, 1, gain=8.0)
     load = identify_servo_load(alone, recording, [8.0])
     assert load.gravity_moment_std > 0.09 * load.gravity_moment
-    assert "one load only" in load.notes[0]
+    assert "one or two loads" in load.notes[0]
 
 
 def test_a_motion_without_gravity_shows_no_moment(pendulum, servo):
@@ -167,6 +167,18 @@ def test_a_table_gives_every_log_its_load_and_gain(bench):
     assert answer["validation"]["mrad"][0] < 2.0
     # Three known loads tell how far unknown ones are off.
     assert answer["load_error"] is not None
+    # The first log's register, on the arm that was named.
+    text = (bench / "out" / "identified.xml").read_text()
+    kp = float(text.split('kp="')[1].split('"')[0])
+    assert kp == pytest.approx(8.0 * answer["values"]["stiffness"][0], rel=0.1)
+    servo = read_servo(bench / "out" / "servo.json")
+    named = load_arm(bench / "arm0.urdf")
+    assert servo.arm.parameters == pytest.approx(named.parameters)
+    words = ["gap", str(bench / "out" / "servo.json"), str(bench / "log0.csv")]
+    result = CliRunner().invoke(app, words)
+    assert "identified with gain registers 8, 16" in str(result.exception)
+    result = CliRunner().invoke(app, [*words, "--register", "8", "--json"])
+    assert json.loads(result.stdout)["gap"]["mrad"][0] < 2.0
 
 
 @pytest.mark.parametrize(

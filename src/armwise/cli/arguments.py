@@ -139,6 +139,12 @@ NotNegative = Annotated[
 ]
 """Parameters of which a calibration knows the sign."""
 
+GainRegister = Annotated[
+    float | None,
+    number("Gain register of servos that were identified with some [1].", 1e-6, 1e6),
+]
+"""What multiplies a servo's stiffness."""
+
 ServoCalibration = Annotated[
     Path | None,
     typer.Option(
@@ -335,15 +341,21 @@ def load_model(arm: str) -> Arm | Estimate:
     return read_estimate(path)
 
 
-def load_servo(arm: str) -> Servo | None:
-    """Load the servos that ARM names; None if it names something else."""
+def load_servo(arm: str, register: float | None = None) -> Servo | None:
+    """Load the servos that ARM names; None if it names something else.
+
+    Args:
+        arm: The file.
+        register: What their gain register holds, if they have one.
+    """
     path = Path(arm)
     # By content: a file of servos says so in its first lines.
     if not path.is_file() or b'"armwise-servo-' not in path.read_bytes()[:200]:
         return None
     from armwise.servos import read_servo
 
-    return read_servo(path)
+    servo = read_servo(path)
+    return servo if register is None else servo.with_gain(register)
 
 
 def load_described(

@@ -12,6 +12,7 @@ from armwise.cli.arguments import (
     ArmName,
     Columns,
     CutoffHz,
+    GainRegister,
     Logs,
     MappingFile,
     Seed,
@@ -62,6 +63,7 @@ def export(
     column: Columns = None,
     skip_bad_rows: SkipBadRows = False,
     calibration: ServoCalibration = None,
+    register: GainRegister = None,
     json: AsJson = False,
 ) -> None:
     """Write an estimate or servos for a simulator, and what it cannot express.
@@ -74,7 +76,7 @@ def export(
     from armwise.arms import Arm
     from armwise.recordings import load_mapping, prepare
 
-    servo = load_servo(arm)
+    servo = load_servo(arm, register)
     model = servo or load_model(arm)
     data, recordings = None, []
     if log:
@@ -173,6 +175,7 @@ def gap(
     column: Columns = None,
     skip_bad_rows: SkipBadRows = False,
     calibration: ServoCalibration = None,
+    register: GainRegister = None,
     json: AsJson = False,
 ) -> None:
     """Replay logs in a simulator and measure how far it is from the robot.
@@ -189,7 +192,7 @@ def gap(
     from armwise.cli.output import progress_bar
     from armwise.report import write_gap_report
 
-    model, (described, mapped) = _model(arm, mapping, plain_logs(logs))
+    model, (described, mapped) = _model(arm, mapping, plain_logs(logs), register)
     options = (described, mapped, column, skip_bad_rows)
     recordings = read_servo_logs(logs, *options, calibration)
     with progress_bar("Replay", quiet=json) as report:
@@ -220,10 +223,10 @@ def gap(
 
 
 def _model(
-    arm: str, mapping: Path | None, logs: list[Path]
+    arm: str, mapping: Path | None, logs: list[Path], register: float | None
 ) -> tuple[Any, tuple[Arm, LogMapping | None]]:
     """What is replayed, and the arm and mapping that logs are read with."""
-    servo = load_servo(arm)
+    servo = load_servo(arm, register)
     if servo is not None:
         from armwise.recordings import load_mapping
 

@@ -35,7 +35,9 @@ def identify_servo(
     validate: Validate = None,
     gains: Annotated[
         str | None,
-        typer.Option(help="The servo's gain register in each LOG, such as 4,8,16."),
+        typer.Option(
+            help="The servo's gain register in each LOG, then in each --validate."
+        ),
     ] = None,
     loads: Annotated[
         Path | None,
@@ -46,7 +48,9 @@ def identify_servo(
     column: Columns = None,
     skip_bad_rows: SkipBadRows = False,
     starts: Annotated[
-        int, typer.Option(min=1, help="Random starts of every joint's fit.")
+        # A thousand take a minute on a GPU; a million no memory holds.
+        int,
+        typer.Option(min=1, max=100_000, help="Random starts of every joint's fit."),
     ] = 256,
     backend: Annotated[
         str, typer.Option(help='"c", or "cuda": fit every start, on a GPU.')
@@ -81,9 +85,19 @@ def identify_servo(
     listed = None if loads is None else _Loads.read(loads)
     recordings, unseen = read(logs), read(others)
     registers = None if gains is None else _numbers(gains)
-    arms = [described] * len(recordings)
+    arms, held = [described] * len(recordings), [described] * len(unseen)
+    other_registers: list[float] | None = None
+    if registers is not None:
+        count = len(recordings)
+        if len(registers) != count + len(unseen):
+            raise typer.BadParameter(
+                f"--gains has {len(registers)} numbers for {count} logs and "
+                f"{len(unseen)} of --validate."
+            )
+        registers, other_registers = registers[:count], registers[count:]
     if listed is not None:
         arms, registers = listed.of(logs)
+        held, other_registers = listed.of(others)
     with progress_bar("servos", quiet=json) as progress:
         servo = identify(
             arms if listed is not None else described,
@@ -94,20 +108,20 @@ def identify_servo(
             backend=backend,
             progress=progress,
         )
-        held = ([], None) if listed is None else listed.of(others)
-        validation = servo.errors(unseen, *held) if unseen else None
+        # The arm that was named, not the first log's with its load.
+        servo = servo.on(described)
+        validation = servo.errors(unseen, held, other_registers) if unseen else None
     files: dict[str, str] = {}
     if output:
         from armwise.report import write_servo_files
 
         # Judgement: four motions of traces are what one looks at.
-        shown = [servo.motion(r) for r in (unseen or recordings)[:4]]
-        if listed is not None:
-            rows = zip(*listed.of((others or logs)[:4]), strict=True)
-            shown = [
-                servo.motion(r, *row)
-                for r, row in zip(unseen or recordings, rows, strict=False)
-            ]
+        bodies = held if unseen else arms
+        set_to = other_registers if unseen else registers
+        shown = [
+            servo.motion(r, bodies[k], set_to[k] if set_to else None)
+            for k, r in enumerate((unseen or recordings)[:4])
+        ]
         files = write_servo_files(servo, output, shown, validation)
     from armwise.report import servo_verdicts, worst_of
 

@@ -31,6 +31,7 @@ from armwise.loads.problem import (
     check_wrench_problem,
     refuse_saturation,
     require_arm,
+    require_components,
 )
 from armwise.loads.rigidity import assess_rigidity
 from armwise.loads.wrist_log import WristLog, find_contact, prepare_wrist
@@ -125,6 +126,8 @@ def identify_load(
     frame = frame if sensor_frame is None else sensor_frame
     method = method or Accelerations()
     logs = _recordings(data)
+    if components is not None:
+        require_components(components)
     if checked and bare is None and not isinstance(method, StaticPoses):
         # As recorded: a low-pass rounds the edge off by which a limit is known.
         for log in logs:

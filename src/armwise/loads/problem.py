@@ -200,18 +200,23 @@ def require_arm(data: Samples, arm: Arm | None) -> Arm:
     return arm
 
 
+def require_components(components: Sequence[str]) -> None:
+    """Refuse words that are no components of a wrench, and none at all."""
+    if unknown := [c for c in components if c not in WRENCH_NAMES]:
+        raise ArgumentError(
+            f"A wrench has no component {unknown[0]!r}. It has: "
+            f"{', '.join(WRENCH_NAMES)}."
+        )
+    if not components:
+        raise ArgumentError("Name at least one component of the wrench.")
+
+
 def _channels(
     wrench: np.ndarray, components: tuple[str, ...] | None
 ) -> tuple[tuple[str, ...], tuple[EstimateWarning, ...]]:
     """Which components to use; ones that are zero throughout were not measured."""
     if components is not None:
-        if unknown := [c for c in components if c not in WRENCH_NAMES]:
-            raise ArgumentError(
-                f"A wrench has no component {unknown[0]!r}. It has: "
-                f"{', '.join(WRENCH_NAMES)}."
-            )
-        if not components:
-            raise ArgumentError("Name at least one component of the wrench.")
+        require_components(components)
         return tuple(c for c in WRENCH_NAMES if c in components), ()
     present = tuple(
         name

@@ -242,7 +242,10 @@ def _orientation(
     matrix = _table(columns, _MATRIX)
     if matrix is not None:
         R = matrix[1].reshape(-1, 3, 3)
-        if np.abs(R @ R.transpose(0, 2, 1) - np.eye(3)).max() > 0.01:
+        # Sizes first, for products of huge ones overflow; NaN, of a line that is cut
+        # off, is not within anything.
+        is_small = bool(np.abs(R).max() <= 1.01)
+        if not is_small or np.abs(R @ R.transpose(0, 2, 1) - np.eye(3)).max() > 0.01:
             raise RecordingError("The orientation r11 … r33 is no rotation matrix.")
         return matrix[0], R
     for names in _QUATERNIONS:

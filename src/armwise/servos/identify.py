@@ -168,7 +168,19 @@ def identify_servo(
             "commands and positions."
         )
     course.mismatches += elsewhere(arms[0], motions)
-    return course.servo()
+    servo = course.servo()
+    return servo if gains is None else _per_register(servo, registers)
+
+
+def _per_register(servo: Servo, registers: Sequence[float]) -> Servo:
+    """Return servos that know of the gain registers they were identified with."""
+    gains = tuple(dict.fromkeys(registers))
+    note = (
+        "Stiffness is that of one unit of the gain register: a servo has it times what "
+        f"its register holds. Models for simulators are written for {gains[0]:g}, the "
+        "first log's, and by `armwise export servo.json --register` for any other."
+    )
+    return replace(servo, gains=gains, notes=(*servo.notes, note))
 
 
 def _silent(what: str, fraction: float) -> None:

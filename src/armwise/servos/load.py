@@ -153,7 +153,9 @@ def identify_servo_load(
     listed = [recordings] if isinstance(recordings, Recording) else list(recordings)
     if not listed:
         raise ArgumentError("No recordings: give at least one with the load.")
-    registers = gain_registers(gains, len(listed))
+    registers: list[float | None] = [None] * len(listed)
+    if gains is not None:
+        registers = [*gain_registers(gains, len(listed))]
     arm = servo.arm
     names = [one.name for one in arm.joints]
     if joint is not None and joint not in names:
@@ -317,9 +319,10 @@ class _Problem:
         doubts = self.servo.load_error
         if doubts is None:
             notes.append(
-                "The servos were identified with one load only: stiffness and friction "
-                "scale with what the description says of it, and that is taken to be "
-                "known to 10 %."
+                "The servos were identified with one or two loads, of three and more "
+                "they would show how far others are off: stiffness and friction scale "
+                "with what descriptions say of these, which is taken to be known to "
+                "10 %."
             )
             # Judgement: descriptions' masses are as good as that.
             doubts = (0.1, 0.1)

@@ -106,10 +106,12 @@ class Servo:
             contact, walls and encoder spikes.
         load_error: How far gravity moments and inertias of known loads are off when
             found by these servos, relative, as standard deviations; None where the
-            servos were identified with one load only.
+            servos were identified with fewer than three loads.
         scatter: Per joint what draws scatter by; empty in files of earlier versions.
         floor: That links touched in these motions; None where they touched none.
         is_truncated: Whether commands reach the servos truncated to their ticks.
+        gains: Gain registers they were identified with, the first recording's first:
+            stiffness is then that of one unit. Empty where none were named.
         notes: What the user should know.
         mismatches: What says that the logs are of another arm than the description.
     """
@@ -126,6 +128,7 @@ class Servo:
     scatter: tuple[ServoScatter, ...] = ()
     floor: Floor | None = None
     is_truncated: bool = True
+    gains: tuple[float, ...] = ()
     notes: tuple[str, ...] = ()
     mismatches: tuple[str, ...] = ()
 
@@ -148,7 +151,17 @@ class Servo:
     def motion(
         self, recording: Recording, arm: Arm | None = None, gain: float | None = None
     ) -> ServoMotion:
-        """Return a recording as rollouts take it, in the description's sense."""
+        """Return a recording as rollouts take it, in the description's sense.
+
+        Raises:
+            ArgumentError: If its gain register is not said, and servos have one.
+        """
+        if gain is None and self.gains:
+            raise ArgumentError(
+                f"The servos were identified with gain registers "
+                f"{', '.join(f'{g:g}' for g in sorted(self.gains))}: say which one "
+                f"{recording.source} was recorded with (--register, --registers)."
+            )
         used = self.arm if arm is None else self.on(arm).arm
         motion = servo_motion(
             recording,
@@ -157,6 +170,26 @@ class Servo:
             is_truncated=self.is_truncated,
         )
         return signed(motion, self.signs)
+
+    def with_gain(self, register: float) -> Servo:
+        """Return the servos with this in their gain register, as others have them.
+
+        Raises:
+            ArgumentError: If they were identified without one, or it is not positive.
+        """
+        if not self.gains:
+            raise ArgumentError(
+                "The servos were identified without gain registers: their stiffness is "
+                "the whole one."
+            )
+        (gain,) = gain_registers([register], 1)
+        values, std, plain = (
+            dict(kind) | {"stiffness": gain * np.asarray(kind["stiffness"])}
+            if kind
+            else {}
+            for kind in (self.values, self.std, self.plain)
+        )
+        return replace(self, values=values, std=std, plain=plain, gains=())
 
     def on(self, arm: Arm) -> Servo:
         """Return the same servos on an arm that differs in its inertias only."""
@@ -543,6 +576,7 @@ def servo_to_dict(servo: Servo) -> dict[str, Any]:
         ],
         "floor": None if servo.floor is None else floor_to_dict(servo.floor, servo.arm),
         "truncated_commands": servo.is_truncated,
+        "gains": list(servo.gains),
         "record_next": list(servo.record_next()),
         "load_error": None if servo.load_error is None else list(servo.load_error),
         "notes": list(servo.notes),
@@ -594,6 +628,8 @@ def read_servo(path: str | Path) -> Servo:
         if scatter and len(scatter) != arm.dof:
             raise ArgumentError("its scatter is not one entry per joint")
         is_truncated = bool(plain.get("truncated_commands", True))
+        named = plain.get("gains", [])
+        gains = tuple(gain_registers(named, len(named)))
         ground = plain.get("floor")
         floor = None if ground is None else floor_from_dict(ground, arm)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -604,7 +640,7 @@ def read_servo(path: str | Path) -> Servo:
     return Servo(
         arm, signs, values, std, simple, elements, contact=contact,
         load_error=load_error, scatter=scatter, floor=floor, is_truncated=is_truncated,
-        notes=notes, mismatches=mismatches,
+        gains=gains, notes=notes, mismatches=mismatches,
     )  # fmt: skip
 
 

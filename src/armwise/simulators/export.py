@@ -296,6 +296,12 @@ def _export_servo(
     recordings: Sequence[Recording],
     draws: tuple[int, int],
 ) -> Export:
+    if servo.gains:
+        raise ArgumentError(
+            "The servos were identified with gain registers "
+            f"{', '.join(f'{g:g}' for g in sorted(servo.gains))}: say which one the "
+            "model is to have (--register; servo.with_gain)."
+        )
     drawn = drawn_servos(servo, *draws)
     require_bodies(servo.arm)
     missing = lost_of_floor(servo, to, template)
