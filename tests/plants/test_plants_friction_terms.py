@@ -70,8 +70,14 @@ def test_step_by_step_is_what_the_columns_say(arm):
     for k, t in enumerate(link):
         model.temperature = data.temperature[k]
         found.append(model.torque(data.q[k : k + 1], data.qd[k : k + 1], t[None])[0])
+    # A model begins at rest, a column as the motion before the log has stretched it:
+    # both have forgotten that once they slide.
+    widths = [term.scale for term, _ in WARM if term.form == "hysteresis"]
+    slides = np.abs(data.q - data.q[0]).min(axis=1) > 2.0 * max(widths)
+    first = int(np.argmax(slides))
+    assert 0 < first < len(data) // 10
     # Between its knots a column's warmth is a line.
-    np.testing.assert_allclose(found, expected, atol=1e-6)
+    np.testing.assert_allclose(found[first:], expected[first:], atol=1e-6)
     with pytest.raises(ArgumentError, match="time between two calls"):
         FrictionModel(arm, WARM).torque(data.q[:1], data.qd[:1], link[:1])
 

@@ -15,7 +15,6 @@ from armwise.dynamics import BaseParameters
 from armwise.errors import ArmwiseError, EstimateWarning
 from armwise.files import json_text, write_atomically
 from armwise.identification.estimate import Estimate, loaded_columns
-from armwise.identification.export import arm_for_file
 from armwise.identification.left_out import LeftOut
 from armwise.identification.validation import PARTS, PartErrors, TorqueLag, Validation
 from armwise.recordings import ERROR_LEVELS
@@ -69,6 +68,9 @@ def read_estimate(path: str | Path, arm: Arm | None = None) -> Estimate:
 
 def estimate_to_dict(estimate: Estimate) -> dict[str, Any]:
     """Return all of an estimate as plain numbers and words; infinity is null."""
+    # Here: reading a file needs none of what fits friction again.
+    from armwise.identification.export import arm_for_file
+
     validation, lag = estimate.validation, estimate.torque_lag
     gains, effects = estimate.gain_std, estimate.same_effects
     others = estimate.friction_effects

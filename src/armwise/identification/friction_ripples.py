@@ -231,8 +231,8 @@ def _waves(parts: Sequence[_Part], joint: int, drive: int) -> list[float]:
     """Wave numbers that explain enough of what other friction of a drive leaves."""
     q = np.concatenate([part.q[part.inside, drive] for part in parts])
     speed = np.concatenate([part.speed[part.inside, drive] for part in parts])
-    reach, usual = float(np.ptp(q)), float(np.sqrt(np.mean(speed**2)))
-    if reach <= 0.0 or usual <= 0.0:
+    reach, rms_speed = float(np.ptp(q)), float(np.sqrt(np.mean(speed**2)))
+    if reach <= 0.0 or rms_speed <= 0.0:
         return []
     own = np.concatenate([part.own[joint] for part in parts], axis=1)
     own = np.vstack([own, speed, np.ones(q.size)])
@@ -241,22 +241,22 @@ def _waves(parts: Sequence[_Part], joint: int, drive: int) -> list[float]:
     band = min(part.band for part in parts)
     least = max(2.0 * np.pi * _LEAST_PERIODS / reach, _LEAST_WAVES)
     # Shorter waves are seen in slow motion only.
-    middle = max(2.0 * np.pi * SLOW_MOTION * band / usual, least)
+    middle = max(2.0 * np.pi * SLOW_MOTION * band / rms_speed, least)
     basis = _basis(own)
-    left = _beside(basis, residual)
-    plain = _plain_waves(q, speed / band, left, stretch, (least, middle))
-    if plain is not None and _worth(plain, left) >= _PLAIN_WAVE:
-        first = _strongest(plain, left, 1)[0]
-        return [_refined(q, speed / band, left, basis, first)]
+    remainder = _beside(basis, residual)
+    plain = _plain_waves(q, speed / band, remainder, stretch, (least, middle))
+    if plain is not None and _worth(plain, remainder) >= _PLAIN_WAVE:
+        first = _strongest(plain, remainder, 1)[0]
+        return [_refined(q, speed / band, remainder, basis, first)]
     starts = np.cumsum([0, *(len(part.residual) for part in parts)])
     thin = np.concatenate([np.arange(a, b, _OUTPUTS) for a, b in pairwise(starts)])
     basis = _basis(own[:, thin])
-    left = _beside(basis, residual[thin])
-    slow = _SlowWaves(parts, drive, basis, left, stretch[thin])
+    remainder = _beside(basis, residual[thin])
+    slow = _SlowWaves(parts, drive, basis, remainder, stretch[thin])
     fine = 2.0 * np.pi / (reach * _FINENESS)
     sums = slow.search(middle, fine)
-    if sums is not None and _worth(sums, left) >= _SLOW_WAVE:
-        return slow.refine(_strongest(sums, left, _OFFERED), fine)
+    if sums is not None and _worth(sums, remainder) >= _SLOW_WAVE:
+        return slow.refine(_strongest(sums, remainder, _OFFERED), fine)
     return []
 
 
@@ -400,8 +400,8 @@ class _SlowWaves:
 
     def sums(self, numbers: Float[np.ndarray, " waves"]) -> _Sums:
         """Sums of waves beside other friction, stretch by stretch."""
-        seen = [_seen(part, self.drive, numbers) for part in self.parts]
-        columns = _beside(self.basis, np.concatenate(seen))
+        waves = [_seen(part, self.drive, numbers) for part in self.parts]
+        columns = _beside(self.basis, np.concatenate(waves))
         cosine, sine = np.split(columns, 2, axis=1)
         pairs = ((cosine, cosine), (sine, sine), (cosine, sine))
         # Rows of a stretch follow each other.

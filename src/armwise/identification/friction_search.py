@@ -183,8 +183,8 @@ class FrictionSearch:
                 x = self._solutions(trial, whole, ())[0]
                 # Of rows that are fitted and of all alike: a shape that is right is so
                 # for both, and what sticks at reversals knows nothing of speeds.
-                left = self._errors(x)[:, :, self._joints[k]].sum(axis=(1, 2))
-                errors[other] = float(np.log(np.maximum(left, 1e-300)).sum())
+                squares = self._errors(x)[:, :, self._joints[k]].sum(axis=(1, 2))
+                errors[other] = float(np.log(np.maximum(squares, 1e-300)).sum())
             terms[i] = min(errors, key=lambda other: errors[other])
         return terms
 

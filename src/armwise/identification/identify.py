@@ -174,9 +174,9 @@ def identify(
             fine = problem.fine_validation
             errors = estimate.validate(problem.validation_data, fine=fine)
             estimate = replace(estimate, validation=errors)
-        found = diagnose(estimate, checked.agreement)
+        diagnosed = diagnose(estimate, checked.agreement)
     report("done", 1.0)
-    warnings = [*problem.data_warnings, *found]
+    warnings = [*problem.data_warnings, *diagnosed]
     codes = {warning.code for warning in warnings}
     if any(warning.code in READINGS - codes for warning in others):
         # What mends the fit is the cause; what the description suggests, and what the

@@ -297,8 +297,8 @@ class Columns:
         if term.kind.remembers or not term.kind.repeats or band is None:
             return term.kind.remembers
         speed = samples.qd @ self.dynamics.mechanism.drive_rows[term.joint]
-        usual = float(np.sqrt(np.mean(speed**2))) if len(speed) else 0.0
-        return bool(term.scale < usual / (SLOW_MOTION * band))
+        rms = float(np.sqrt(np.mean(speed**2))) if len(speed) else 0.0
+        return bool(term.scale < rms / (SLOW_MOTION * band))
 
     def sticks(self, samples: Signals) -> Bool[np.ndarray, "samples dof"]:
         """Where a joint's friction, as the torque shows it, is partly that of sticking.
