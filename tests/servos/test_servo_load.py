@@ -188,6 +188,7 @@ def test_a_table_gives_every_log_its_load_and_gain(bench):
         ("log,arm,gain\nlog1.csv,arm0.urdf,8", "has no row for log0.csv"),
         ("log,arm,gain\nlog0.csv,arm0.urdf,high", "the gain of log0.csv is 'high'"),
         ("log,arm,gain\nlog0.csv,arm9.urdf,8", "arm9.urdf"),
+        ("log,arm,gain\nlog0.csv,two_link_uno,8", "are two arms for these servos"),
         ("", "needs a header log,arm,gain"),
     ],
 )

@@ -68,6 +68,7 @@ def identify_servo(
     """
     from armwise.cli.arguments import load_described, plain_logs, read_servo_logs
     from armwise.servos import identify_servo as identify
+    from armwise.servos import require_same_mechanism
 
     others = validate or []
     plain = plain_logs([*logs, *others])
@@ -98,6 +99,8 @@ def identify_servo(
     if listed is not None:
         arms, registers = listed.of(logs)
         held, other_registers = listed.of(others)
+        for one in (*arms, *held):
+            require_same_mechanism(one, described)
     with progress_bar("servos", quiet=json) as progress:
         servo = identify(
             arms if listed is not None else described,

@@ -182,7 +182,8 @@ def _possible(servo: Servo) -> Judgement:
     question = "Are the values those of a servo?"
     if servo.load_error is not None:
         # The arm itself may weigh next to nothing.
-        return Judgement(question, "pass", "known loads tell the size of its torques")
+        why = "its torques are known by loads, and the arm's own weight says nothing"
+        return Judgement(question, "not evaluated", why)
     random = np.random.default_rng(0)
     poses = random.uniform(-np.pi, np.pi, (200, servo.arm.dof))
     weight = float(np.abs(Dynamics(servo.arm).gravity_torque(poses)).max())

@@ -6,6 +6,7 @@ from armwise.servos.lerobot import is_lerobot, read_lerobot
 from armwise.servos.load import ServoLoad, identify_servo_load, write_servo_load
 from armwise.servos.mjcf import set_points, touched, write_servo_mjcf
 from armwise.servos.model import CORE, ELEMENTS, PARAMETERS, ServoParameter
+from armwise.servos.motions import require_same_mechanism
 from armwise.servos.rollout import ServoMotion
 from armwise.servos.servo import (
     EXAMPLE,
@@ -34,6 +35,7 @@ __all__ = [
     "is_lerobot",
     "read_lerobot",
     "read_servo",
+    "require_same_mechanism",
     "servo_to_dict",
     "set_points",
     "touched",

@@ -522,9 +522,18 @@ def as_list(arms: Arm | Sequence[Arm], count: int) -> list[Arm]:
         raise ArgumentError(
             f"{len(listed)} arms for {count} recordings: give one, or one each."
         )
-    if len({arm.dof for arm in listed}) > 1:
-        raise ArgumentError("The arms have different numbers of joints.")
+    for one in listed:
+        require_same_mechanism(one, listed[0])
     return listed
+
+
+def require_same_mechanism(arm: Arm, other: Arm) -> None:
+    """Refuse an arm that differs in more than its inertias, as loads do."""
+    if mechanism_of(arm).key != mechanism_of(other).key:
+        raise ArgumentError(
+            f"{arm.name} and {other.name} are two arms for these servos: only inertias "
+            "may differ, as with another load."
+        )
 
 
 # What of a motion counts.

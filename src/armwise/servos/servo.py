@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from armwise.arms import Arm, Drive, arm_from_dict, arm_to_dict
-from armwise.dynamics import mechanism_of
 from armwise.errors import ArgumentError, RecordingError
 from armwise.files import json_text, write_atomically
 from armwise.recordings import (
@@ -28,7 +27,7 @@ from armwise.servos.free_runs import (
     listed_contact,
 )
 from armwise.servos.model import CORE, PARAMETERS, decode, encode
-from armwise.servos.motions import servo_motion
+from armwise.servos.motions import require_same_mechanism, servo_motion
 from armwise.servos.rollout import Roller, ServoMotion, ServoTables, SetPoint
 from armwise.tables import read_json
 
@@ -193,11 +192,7 @@ class Servo:
 
     def on(self, arm: Arm) -> Servo:
         """Return the same servos on an arm that differs in its inertias only."""
-        if mechanism_of(arm).key != mechanism_of(self.arm).key:
-            raise ArgumentError(
-                f"{arm.name} is not the arm the servos were identified on: only its "
-                "inertias may differ."
-            )
+        require_same_mechanism(arm, self.arm)
         return replace(self, arm=arm)
 
     def set_point(self, motion: ServoMotion, step: float | None = None) -> SetPoint:
