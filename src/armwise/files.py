@@ -95,13 +95,21 @@ def scratch_folder(parent: Path, prefix: str = SCRATCH) -> Iterator[Path]:
         yield folder
     finally:
         try:
-            shutil.rmtree(folder, ignore_errors=True)
-        except KeyboardInterrupt:  # Ctrl-C while tidying up: tidy up all the same
-            shutil.rmtree(folder, ignore_errors=True)
-            raise
+            _remove(folder)
         finally:
             if lock is not None:
                 os.close(lock)
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder and all in it, even if Ctrl-C is pressed meanwhile."""
+    try:
+        shutil.rmtree(folder, ignore_errors=True)
+    # Ctrl-C between rmtree's closing a descriptor and its noting that makes it close
+    # the descriptor twice: an OSError, which it lets through for no other reason.
+    except (KeyboardInterrupt, OSError):
+        shutil.rmtree(folder, ignore_errors=True)
+        raise KeyboardInterrupt from None
 
 
 def _locked_folder(parent: Path, prefix: str) -> tuple[Path, int | None]:
@@ -145,7 +153,7 @@ def _sweep(parent: Path, prefix: str) -> None:
             is_own = stat.S_ISDIR(state.st_mode) and state.st_uid == os.getuid()
             lock = _lock(Path(entry.path)) if is_own else None
             if lock is not None:
-                shutil.rmtree(entry.path, ignore_errors=True)
+                _remove(Path(entry.path))
                 os.close(lock)
 
 

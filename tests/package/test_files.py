@@ -10,6 +10,8 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -101,6 +103,40 @@ def test_a_file_is_the_old_or_the_new_after_any_kill(tmp_path: Path) -> None:
 
     write_atomically(path, "old")
     assert _every_kill(lambda: write_atomically(path, "new"), check) > 3
+
+
+def test_ctrl_c_at_any_line_of_tidying_up_is_ctrl_c(tmp_path: Path) -> None:
+    target = tmp_path / "one.txt"
+    line = 0
+    is_pressed = True
+    while is_pressed:
+        target.write_text("old")
+        line += 1
+        seen = 0
+
+        def press(frame: FrameType, event: str, _: Any, at: int = line) -> Any:
+            nonlocal seen
+            if not frame.f_code.co_filename.endswith("shutil.py"):
+                return None
+            seen += event == "line"
+            if event == "line" and seen == at:
+                raise KeyboardInterrupt
+            return press
+
+        before = sys.gettrace()
+        sys.settrace(press)
+        try:
+            write_atomically(target, "new")
+        except KeyboardInterrupt:
+            pass
+        else:
+            is_pressed = False
+        finally:
+            sys.settrace(before)
+        assert is_pressed == (seen >= line)
+        assert [path.name for path in tmp_path.iterdir()] == ["one.txt"]
+        assert target.read_text() == "new"
+    assert line > 10  # rmtree closes a descriptor and notes that, among others
 
 
 def test_a_living_process_keeps_its_scratch_folder(tmp_path: Path) -> None:
