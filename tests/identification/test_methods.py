@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -323,3 +324,22 @@ def test_torques_of_zero_are_refused(described, arm):
     silent = replace(data, tau=0.0 * data.tau)
     with pytest.raises(NotIdentifiable, match="Every torque is zero"):
         aw.identify(described, silent)
+
+
+def test_a_torque_of_the_wrong_sign_ends_in_an_estimate():
+    """Its rotor is pressed onto its bound until rounding puts it there."""
+    arm = aw.load_arm("puma560")
+    rng = np.random.default_rng(0)
+    t = np.arange(1500)[:, None] * 1e-2
+    w, phase = rng.uniform(0.5, 3.0, (4, 1, 6)), rng.uniform(0.0, 6.3, (4, 1, 6))
+    q = 0.3 * np.sin(w * t + phase).sum(axis=0)
+    qd = 0.3 * (w * np.cos(w * t + phase)).sum(axis=0)
+    qdd = -0.3 * (w**2 * np.sin(w * t + phase)).sum(axis=0)
+    tau = aw.Dynamics(arm).inverse_dynamics(q, qd, qdd)
+    tau = tau * [1, 1, 1, 1, 1, -1]
+    tau += rng.normal(size=tau.shape) * 1e-3 * np.abs(tau).max(axis=0)
+    samples = aw.Samples(time=t[:, 0], q=q, qd=qd, qdd=qdd, tau=tau)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        estimate = aw.identify(arm, samples, friction="linear")
+    assert "unexplained-torque" in [w.code for w in estimate.warnings]

@@ -478,6 +478,8 @@ def _minimise(
         gap = float(np.einsum("lij,lji->", S, Z) + slack @ z)
         if gap < smallest_gap and open_residual < max(_SMALLEST_RESIDUAL, smallest_gap):
             return x, L
+        if min(slack.min(initial=1.0), z.min(initial=1.0)) <= 0.0:
+            break  # rounding has put a number onto its bound
         try:
             inverse, values = _nesterov_todd(S, Z)
         except np.linalg.LinAlgError:
