@@ -143,6 +143,25 @@ def test_columns_by_number_and_joints_by_name(tmp_path):
     np.testing.assert_allclose(rec["q_3"].values, values[:, 1])
 
 
+@pytest.mark.parametrize("time", ["stamp_ms", "stamp"])
+def test_a_heading_is_named_with_its_unit_or_without(tmp_path, time):
+    values = np.arange(30.0).reshape(10, 3)
+    table(tmp_path, "log.csv", "stamp_ms,left [deg],right [deg]", values)
+    described = mapping(
+        tmp_path,
+        f"""
+        [time]
+        column = "{time}"
+        [position]
+        columns = ["left [deg]", "right"]
+        """,
+    )
+    rec = read_recording(tmp_path / "log.csv", mapping=described)
+    np.testing.assert_allclose(rec["q_1"].time, 1e-3 * values[:, 0])
+    np.testing.assert_allclose(rec["q_1"].values, np.deg2rad(values[:, 1]))
+    np.testing.assert_allclose(rec["q_2"].values, np.deg2rad(values[:, 2]))
+
+
 def test_motors_of_the_mapping_reach_the_arm(tmp_path):
     arm = load_arm("ddarm")
     a, b = arm.coordinate_names[1:]

@@ -15,6 +15,7 @@ from armwise.recordings.column_names import (
     joint_names,
     recognise,
     seconds_and_nanoseconds,
+    split_unit,
 )
 from armwise.recordings.formats.table import RawTable
 from armwise.recordings.mapping import LogMapping, SignalMapping
@@ -272,7 +273,11 @@ def phase_torques(
 
 
 def resolve(column: str, table: RawTable) -> str:
-    """Find a column by its name, or by its number from 1."""
+    """Find a column by its name, with or without unit, or by its number from 1."""
+    name, unit = split_unit(column)
+    # Tables hold the unit of a heading such as time_ms apart from its name.
+    if unit and column not in table.columns and table.units.get(name) == unit:
+        return name
     if column not in table.columns and column.isascii() and column.isdigit():
         names = list(table.columns)
         if 1 <= int(column) <= len(names):
