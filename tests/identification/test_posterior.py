@@ -89,6 +89,27 @@ def test_draws_scatter_as_the_covariance_says_far_from_the_bounds(arm, data):
     assert mass.std() > 0.1
 
 
+def test_a_scale_that_all_torques_share_does_not_grow_in_draws(arm, data):
+    thick = np.array(arm.parameters)
+    rows = arm.layout.by_link(thick)
+    body = InertialParameters.from_center_of_mass(5, [0.5, 0, 0], 0.2 * np.eye(3))
+    rows += body.vector
+    truth = arm.with_parameters(thick)
+    estimate = weighted(truth, samples_of(truth, noise=1e-4))
+    # A torque constant known to a tenth: every combination is off by the same factor.
+    scaled = 0.1 * estimate.base_values
+    doubtful = replace(
+        estimate, base_covariance=estimate.base_covariance + np.outer(scaled, scaled)
+    )
+    posterior = doubtful._posterior
+    along = estimate.base.matrix.T @ scaled / (scaled @ estimate.base_values)
+    scale = posterior.draw(2000, 0) @ along
+    before = np.linalg.norm(along @ posterior.uncut)
+    # Bodies that data leave open are cut by the cone, which moves the scale a little.
+    assert abs(scale.mean() - 1.0) < 0.5 * before
+    assert scale.std() > 0.75 * before
+
+
 def test_parameters_that_are_not_estimated_stay(described, data):
     terms = ("links", "viscous", "coulomb", "offset")
     estimate = aw.identify(described, data, friction="linear", terms=terms)

@@ -360,6 +360,7 @@ def _centred(
     x[positive] = np.maximum(x[positive], 1e-3 * size[positive])
     y = back @ (x - mean)
     offset = x - B @ y  # what no direction reaches stays as it is inside
+    tilt = B.T @ _tilt(x, B, links, positive)
     value, gradient, hessian = _barrier(offset + B @ y, B, links, positive)
     # Beside numbers far too large rounding takes the start out of the cone.
     if not np.isfinite(value):
@@ -367,17 +368,18 @@ def _centred(
             "Parameters and their covariance are too far apart in size to draw from: "
             "no body inside them can be found. Check the estimate's largest numbers."
         )
-    value += 0.5 * float(y @ y)
+    value += float(tilt @ y) + 0.5 * float(y @ y)
     for _ in range(_MOST_STEPS):
-        step = -np.linalg.solve(np.eye(y.size) + hessian, y + gradient)
-        decrement = -float(step @ (y + gradient))
+        slope = y + tilt + gradient
+        step = -np.linalg.solve(np.eye(y.size) + hessian, slope)
+        decrement = -float(step @ slope)
         if decrement < 1e-6:
             break
         length = 1.0
         while length > 1e-10:
             trial = y + length * step
             attempt = _barrier(offset + B @ trial, B, links, positive)
-            total = attempt[0] + 0.5 * float(trial @ trial)
+            total = attempt[0] + float(tilt @ trial) + 0.5 * float(trial @ trial)
             # Armijo's rule; outside the cone the barrier is infinite.
             if total < value - 0.1 * length * decrement:
                 break
@@ -387,6 +389,50 @@ def _centred(
         y, value, gradient, hessian = trial, total, attempt[1], attempt[2]
     root = B @ _inverse_root(hessian)
     return Posterior(offset + B @ y, root, mean, B, links, positive)
+
+
+def _tilt(
+    x: Float[np.ndarray, " parameters"],
+    B: Float[np.ndarray, "parameters directions"],
+    links: Int[np.ndarray, "bodies 10"],
+    positive: Int[np.ndarray, " positive"],
+) -> Float[np.ndarray, " parameters"]:
+    """Gradient of a linear term that takes off what a barrier draws too far.
+
+    −μ log y draws from however far away, and those of all bodies together would enlarge
+    a scale that all torques share by more than its standard deviation.
+
+    Args:
+        x: The parameters about which a Gaussian scatters.
+        B: Any root of its covariance.
+        links: Indices of every body's parameters.
+        positive: Parameters that are not negative.
+    """
+    tilt = np.zeros(x.size)
+    spread = np.linalg.norm(B[positive], axis=1) / x[positive]
+    tilt[positive] = _excess(spread) / x[positive]
+    frames = _frames(x, links)
+    changes = _relative(B.T, links, frames)
+    # The directions in which a body scatters most by itself.
+    _, vectors = np.linalg.eigh(np.einsum("nlij,nljk->lik", changes, changes))
+    along = np.einsum("lia,nlij,lja->nla", vectors, changes, vectors)
+    excess = _excess(np.linalg.norm(along, axis=0))
+    arms = np.einsum("lia,lij->laj", vectors, frames)
+    np.add.at(tilt, links, np.einsum("la,lai,kij,laj->lk", excess, arms, _MAPS, arms))
+    return tilt
+
+
+def _excess(spread: Float[np.ndarray, " bounds"]) -> Float[np.ndarray, " bounds"]:
+    """Force by which −μ log(1 + y) draws y too far from 0, where y scatters so much.
+
+    That is to be the mean of a normal y that is above −1. It is nothing where y
+    scatters widely, for which μ was chosen, and all of it where −1 is far away.
+    """
+    sigma = np.maximum(spread, 1e-12)
+    normal = NormalDist()
+    mean = [s * normal.pdf(1.0 / s) / normal.cdf(1.0 / s) for s in sigma.ravel()]
+    shift = np.reshape(mean, sigma.shape)
+    return np.asarray(_BARRIER / (1.0 + shift) - shift / sigma**2)
 
 
 def _inverse_root(hessian: Float[np.ndarray, "n n"]) -> Float[np.ndarray, "n n"]:
