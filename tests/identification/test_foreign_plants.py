@@ -97,6 +97,26 @@ def test_a_delay_is_not_fitted_beside_friction_with_a_memory():
     assert delay.std >= data.preparation.lag_std
 
 
+def test_a_delay_is_that_of_joints_without_a_memory():
+    """Hysteresis of one joint took the delay from all: others were predicted worse."""
+    run = foreign_run(load_arm("panda"), PlantSetting(), 0)
+    data = prepare(run.log, arm=run.description)
+    own = tuple(t for t in hysteresis_terms(run.description) if t.joint == 6)
+    plain, one = (identify(run.description, data, friction=x) for x in ((), own))
+    assert one.columns.shows_lag.tolist() == [True] * 6 + [False]
+    assert plain.torque_lag is not None
+    assert one.torque_lag is not None
+    difference = one.torque_lag.seconds - plain.torque_lag.seconds
+    assert abs(difference) < plain.torque_lag.std
+    # Shifted, the torque of joints that show it says so.
+    shift = 2e-3
+    rate = np.gradient(data.tau, data.time, axis=0)
+    late = replace(data, tau=data.tau - shift * rate)
+    shifted = identify(run.description, late, friction=own).torque_lag
+    assert shifted is not None
+    assert shifted.seconds - one.torque_lag.seconds == pytest.approx(shift, rel=0.1)
+
+
 def test_a_delay_is_no_surer_for_a_look_at_all_rows():
     """Rows near reversals, and gains that are off, made it surer than it was."""
     run = foreign_run(load_arm("panda"), PlantSetting(), 0)

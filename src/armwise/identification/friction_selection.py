@@ -115,7 +115,7 @@ def select_friction(
         selection = [] if search is None else search.run()
         selected = tuple(candidates[k] for k in selection)
         refined, doubt = _with_scales(columns, runs, terms, selected)
-        smaller = replace(columns.with_friction(refined), fits_reversals=True)
+        smaller = replace(columns, fits_reversals=True).with_friction(refined)
         # Sums of all rows serve, unless more of them are fitted with these terms.
         is_whole = total.samples == sum(len(run) for run in runs)
         is_whole &= refined == selected

@@ -28,9 +28,10 @@ def orthonormal_fit(
     """Orthonormal columns of all that was fitted, the lag last, and their root."""
     fitted = rows.regressor[:, ::step].transpose(1, 0, 2)
     late = np.zeros((*fitted.shape[:2], 1))
-    if rows.problem.columns.has_lags:
+    shows_lag = rows.problem.columns.shows_lag
+    if shows_lag.any():
         rate = np.vstack([torque_rate(run)[index] for run, index in rows.samples])
-        late = (-rate * rows.trust / rows.std)[::step, :, None]
+        late = (-rate * shows_lag * rows.trust / rows.std)[::step, :, None]
     flat = np.concatenate([fitted, late], axis=2).reshape(-1, fitted.shape[2] + 1)
     gram = flat.T @ flat
     size = np.sqrt(np.diag(gram))
@@ -172,7 +173,8 @@ def lag_doubt(
 ) -> tuple[float | None, Float[np.ndarray, " base+1"]]:
     """What a delay that was not fitted may be off by, and move the parameters by."""
     nothing = np.zeros(rows.regressor.shape[2] + 1)
-    if rows.problem.columns.has_lags:
+    shows_lag = rows.problem.columns.shows_lag
+    if shows_lag.all():
         return None, nothing
     preparations = [run.preparation for run in rows.problem.data]
     # Friction with a memory keeps a delay that was to be fitted from being so.
@@ -184,7 +186,8 @@ def lag_doubt(
     flat = basis.reshape(-1, basis.shape[2])
     # The links' torque: the measured one's slope may be noise, which would show a delay
     # of nothing.
-    late = (-rows.link_torque[1] * rows.trust / rows.std)[::step].reshape(-1)
+    rate = np.where(shows_lag, 0.0, -rows.link_torque[1])
+    late = (rate * rows.trust / rows.std)[::step].reshape(-1)
     both = np.stack([late, rows.torque[:, ::step].T.reshape(-1)])
     projected = both @ flat
     edges = np.searchsorted(rows.stretch[::step], np.arange(STRETCHES + 1))
@@ -196,7 +199,9 @@ def lag_doubt(
     # All of the log and the friction that was chosen may say more than a part and plain
     # friction did. Its mean is not taken, so that it is part of the doubt.
     # Where delays far apart explain a log alike, no slope at one of them says which.
-    is_tested &= before < UNKNOWN_LAG
+    # Nor do joints whose friction follows late, where others do.
+    is_fitted = bool(shows_lag.any())
+    is_tested &= before < UNKNOWN_LAG and not is_fitted
     if is_tested and is_known[0] and std[0] > 0.0:
         variance = 1.0 / (1.0 / std[0] ** 2 + 1.0 / before**2)
         doubt = float(np.hypot(np.sqrt(variance), variance / std[0] ** 2 * value[0]))
@@ -204,7 +209,9 @@ def lag_doubt(
         # gains were exact: it is surer only than one that hardly knew.
         is_vague = before > LEAST_KNOWN_LAG
         doubt = max(doubt, min(before, float(std[0])) if is_vague else before)
-    return doubt, root @ projected[0] * doubt if np.isfinite(doubt) else nothing
+    effect = root @ projected[0] * doubt if np.isfinite(doubt) else nothing
+    # What was fitted has an error of its own.
+    return None if is_fitted else doubt, effect
 
 
 # Torque gains: unknowns that are known beforehand.

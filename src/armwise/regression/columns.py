@@ -73,7 +73,8 @@ class Columns:
         load: Parameters of the arm whose torque loads the gears and whose friction
             warms them, for friction that depends on it; the arm's own if None.
         has_lags: Whether each joint has one more column, −dτ/dt, for what is left of
-            the torque's delay. No parameter of the arm belongs to it.
+            the torque's delay; zeros where `shows_lag` says so. No parameter of the arm
+            belongs to it.
         fits_reversals: Whether joints with terms that show there are learnt from while
             their friction reverses, too.
     """
@@ -93,12 +94,24 @@ class Columns:
     def with_friction(self, terms: tuple[FrictionTerm, ...]) -> Columns:
         """Return the columns with these friction terms.
 
-        Friction with a memory follows the motion late, as a torque does that is read
-        late: beside it the delay is not fitted.
+        Where every joint's friction has a memory no delay is fitted: `shows_lag`.
         """
-        remembers = any(term.kind.remembers for term in terms)
-        has_lags = self.has_lags and not remembers
-        return replace(self, friction=terms, has_lags=has_lags)
+        columns = replace(self, friction=terms)
+        return replace(columns, has_lags=bool(columns.shows_lag.any()))
+
+    @cached_property
+    def shows_lag(self) -> Bool[np.ndarray, " dof"]:
+        """Which joints the torque's delay is fitted to.
+
+        Friction with a memory follows the motion late, as a torque does that is read
+        late: the delay is that of the other joints. Candidates of such friction, whose
+        rows at reversals are not fitted, are no reason to leave it out.
+        """
+        shown = np.full(self.arm.dof, self.has_lags)
+        for term in self.friction if self.fits_reversals else ():
+            if term.kind.remembers:
+                shown &= self.dynamics.mechanism.drive_rows[term.joint] == 0.0
+        return shown
 
     @property
     def follows_estimate(self) -> bool:
@@ -419,7 +432,7 @@ class _Buffer:
         if self._friction is not None:
             joints = self._widened(self._friction, joints, rows)
         if self._rate is not None:
-            rates = -self._rate[rows].T
+            rates = np.where(self._columns.shows_lag, -self._rate[rows], 0.0).T
             pairs = zip(joints, rates, strict=True)
             joints = [np.vstack([x[:-1], rate, x[-1:]]) for x, rate in pairs]
         trust = None if self._trust is None else self._trust[rows]
