@@ -700,6 +700,41 @@ def test_a_motor_at_rest_cools_down(arm, data):
     np.testing.assert_allclose(column[2000:], fresh, atol=1e-3 * np.abs(fresh).max())
 
 
+def running_in(arm, data, part):
+    """Samples whose first joint's viscous friction changes by a part within seconds."""
+    truth = Columns(arm, (term("viscous_warming", scale=7.0),))
+    shape = truth.friction_columns(data, slice(0, len(data)))[:, :, 0]
+    viscous = float(arm.parameters[arm.layout.drive("viscous")[0]])
+    change = part * viscous * np.ptp(data.qd[:, 0]) / np.ptp(shape[:, 0])
+    return replace(data, tau=data.tau + change * shape)
+
+
+@pytest.mark.parametrize(("part", "is_taken"), [(-0.5, True), (0.5, False)])
+def test_friction_of_a_drive_that_has_stood_falls_within_seconds(arm, part, is_taken):
+    """It falls by shear and warmth; what rises is something else."""
+    data = running_in(arm, samples_of(arm, noise=0.003, seconds=30.0), part)
+    terms = select_friction(arm, data[:1800]).terms
+    forms = {(t.joint, t.form) for t in terms if t.kind.uses_heat}
+    assert forms == ({(0, "viscous_warming")} if is_taken else set())
+    if is_taken:
+        plain, all_terms = (
+            aw.identify(arm, data[:1800], friction=x).validate(data[1800:])
+            for x in ((), terms)
+        )
+        assert all_terms.relative_error[0] < 0.5 * plain.relative_error[0]
+
+
+def test_friction_that_comes_back_has_not_been_worked_warm(arm):
+    """Between neighbours every stretch looks explained; an end of the log does not."""
+    data = samples_of(arm, noise=0.003, seconds=30.0)
+    viscous = float(arm.parameters[arm.layout.drive("viscous")[0]])
+    is_less = (data.time > 10.0) & (data.time < 26.0)
+    change = -0.5 * viscous * np.where(is_less, data.qd[:, 0], 0.0)
+    tau = data.tau + np.stack([change, np.zeros(len(data))], axis=1)
+    terms = select_friction(arm, replace(data, tau=tau)).terms
+    assert not any(t.kind.uses_heat for t in terms)
+
+
 def test_intervals_of_chosen_terms_know_that_they_were_chosen():
     """Of a hundred that were tried, one looks as sure as that by luck; another not."""
     root = np.random.default_rng(0).normal(size=(5, 5))

@@ -80,7 +80,7 @@ def _candidates(
             "hysteresis": [term.scale for term in widths if term.joint == j],
             **dict.fromkeys(_OF_TEMPERATURE, warm),
             # A state of warmth stands in for a temperature that was not measured.
-            **dict.fromkeys(_OF_HEAT, [] if warm else constants),
+            **{form: [] if warm else constants.get(form, []) for form in _OF_HEAT},
         }
         for form in FORMS if forms is None else forms:
             if forms is None and form in ("load_driving", "load_back_driven"):
@@ -103,6 +103,12 @@ _LEAST_WARMING = 3.0
 _LEAST_MINUTE, _LEAST_CONSTANT = 60.0, 20.0
 """Length of a log, and time constant, in [s] from which on warming up is tried."""
 
+# Judgement: most of it has then been seen to happen; of a slower one, prediction would
+# go on beyond what was seen.
+_RUNNING_IN = 0.3
+"""Time constant as a fraction of a shorter log: the film of lubricant in a gear that
+has stood is thinned by shear and its own warmth within seconds."""
+
 # Judgement: a factor of 1.8 apart, as Stribeck's speeds are, and why: with a
 # factor of three, a constant in between took a second term.
 _TIME_CONSTANTS = (0.1, 0.17, 0.3, 0.55, 1.0, 3.0)
@@ -122,15 +128,18 @@ def _temperature_of(runs: Sequence[Samples], joint: int) -> list[float]:
     return [middle] if high - low >= _LEAST_WARMING else []
 
 
-def _time_constants(runs: Sequence[Samples]) -> list[float]:
-    """Time constants of warming up that a log could show."""
+def _time_constants(runs: Sequence[Samples]) -> dict[str, list[float]]:
+    """Time constants of warming up that a log could show, per form of friction."""
     lengths = [float(run.time[-1] - run.time[0]) for run in runs if len(run)]
     longest = max(lengths, default=0.0)
-    if longest < _LEAST_MINUTE:
-        return []
+    is_short = longest < _LEAST_MINUTE
+    parts = (_RUNNING_IN,) if is_short else _TIME_CONSTANTS
     # Two digits: a term is named by it.
-    constants = [float(f"{part * longest:.2g}") for part in _TIME_CONSTANTS]
-    return [constant for constant in constants if constant >= _LEAST_CONSTANT]
+    constants = [float(f"{part * longest:.2g}") for part in parts]
+    if is_short:
+        return {"viscous_warming": constants}
+    slow = [constant for constant in constants if constant >= _LEAST_CONSTANT]
+    return dict.fromkeys(_OF_HEAT, slow)
 
 
 def _first_rows(runs: Sequence[Samples]) -> list[tuple[Samples, list[slice]]]:

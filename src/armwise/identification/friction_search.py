@@ -37,6 +37,11 @@ _MOST_TERMS = 4
 """Terms per drive beyond viscous, Coulomb and offset; widths of hysteresis that enter
 together are one."""
 
+# Judgement: as much as logs are often cut into, to fit one part and judge the other.
+_END = 0.4
+"""Fraction of the stretches at either end of the log that what changes as the log goes
+on must predict better, from the others: between neighbours any drift looks right."""
+
 _RIDGE = 1e-9
 """Ridge beside columns of one: what other stretches leave undetermined is zero."""
 
@@ -433,9 +438,13 @@ class FrictionSearch:
         best: dict[int, tuple[float, tuple[int, ...]]] = {}
         for whole, drives in groups.items():
             every = [k for candidates in drives.values() for k in candidates]
+            refused = refused | self._drifting(selection, whole, every)
             train = self._without_each(whole)
             x, moves, steps = self._fits(train, selection, every)
             for drive, candidates in drives.items():
+                candidates = [k for k in candidates if k not in refused]
+                if not candidates:
+                    continue
                 columns = [every.index(k) for k in candidates]
                 solved = (x, moves[..., columns], steps[:, columns])
                 narrowest = self._narrowest(drive, selection)
@@ -447,6 +456,35 @@ class FrictionSearch:
                     )
                 best[drive] = max(best.get(drive, (0.0, ())), trial)
         return [k for _, terms in best.values() for k in terms]
+
+    def _drifting(
+        self, selection: Sequence[int], whole: frozenset[int], candidates: Sequence[int]
+    ) -> set[int]:
+        """Which candidates that change as the log goes on do not go on like that.
+
+        Friction falls as work warms a drive up, and each end of the log must be
+        predicted better from the rest of it.
+        """
+        heated = [k for k in candidates if self._terms[k].kind.uses_heat]
+        if not heated:
+            return set()
+        sums = self._sums(whole)
+        count = round(_END * len(sums))
+        ends = (slice(len(sums) - count, None), slice(0, count))
+        train = np.stack([sums.sum(axis=0) - sums[end].sum(axis=0) for end in ends])
+        x, moves, steps = self._fits(train, selection, heated)
+        drifting = set()
+        for i, k in enumerate(heated):
+            change = np.zeros(len(ends))
+            for j in self._joints[k]:
+                used = self._moved[j]
+                for e, end in enumerate(ends):
+                    gram = self._grams[j][1, end].sum(axis=0)
+                    step = steps[e, i] * moves[e, used, i]
+                    change[e] += step @ gram @ (2.0 * x[e, used] + step)
+            if np.any(change >= 0.0) or np.any(steps[:, i] >= 0.0):
+                drifting.add(k)
+        return drifting
 
     def _best(
         self,
