@@ -42,6 +42,11 @@ _END = 0.4
 """Fraction of the stretches at either end of the log that what changes as the log goes
 on must predict better, from the others: between neighbours any drift looks right."""
 
+# A fifth of the least gain of a term: what was refused before would be so again.
+_CHANGED = 0.02
+"""Change of a joint's squared errors, stretch by stretch, from which on its drives are
+tried again."""
+
 _RIDGE = 1e-9
 """Ridge beside columns of one: what other stretches leave undetermined is zero."""
 
@@ -153,16 +158,18 @@ class FrictionSearch:
         selection: list[int] = []
         refused: set[int] = set()
         drives = {term.joint for term in self._terms}
+        errors = self._left_out(selection)
         for _ in range(_MOST_TERMS):
-            additions = self._additions(selection, refused, drives)
+            additions = self._additions(selection, errors, refused, drives)
             if not additions:
                 break
             selection += additions
-            drives = self._touched(additions)
             # Beside another, a term may no longer brake: it stood in for that one.
             wrong = self._reversed(selection)
             refused.update(wrong)
             selection = [k for k in selection if k not in wrong]
+            before, errors = errors, self._left_out(selection)
+            drives = self._touched(additions, before, errors)
         return sorted(self._needed(self._exchanged(selection)))
 
     def _exchanged(self, selection: Sequence[int]) -> list[int]:
@@ -188,7 +195,7 @@ class FrictionSearch:
                 x = self._solutions(trial, whole, ())[0]
                 # Of rows that are fitted and of all alike: a shape that is right is so
                 # for both, and what sticks at reversals knows nothing of speeds.
-                squares = self._errors(x)[:, :, self._joints[k]].sum(axis=(1, 2))
+                squares = self._errors(x, self._joints[k]).sum(axis=(1, 2))
                 errors[other] = float(np.log(np.maximum(squares, 1e-300)).sum())
             terms[i] = min(errors, key=lambda other: errors[other])
         return terms
@@ -204,7 +211,7 @@ class FrictionSearch:
             if kind.remembers or not others or k not in terms:
                 continue
             before, after = (
-                self._errors(self._solutions(some, whole, ())[0])[:, :, joints]
+                self._errors(self._solutions(some, whole, ())[0], joints)
                 for some in (others, terms)
             )
             # What repeats with the position does so where friction reverses, too.
@@ -228,25 +235,31 @@ class FrictionSearch:
             return terms
         joints, others = self._joints[own[0]], [k for k in terms if k not in own]
         before, after = (
-            self._errors(self._solutions(some, self._remembering(some), ())[0])
+            self._errors(self._solutions(some, self._remembering(some), ())[0], joints)
             for some in (others, terms)
         )
-        was, now = (x[:, :, joints].sum(axis=2) for x in (before, after))
+        was, now = before.sum(axis=2), after.sum(axis=2)
         return terms if self._gain(was, now, joints, remembers=True) else others
 
-    def _touched(self, additions: Sequence[int]) -> set[int]:
-        """Drives whose errors further terms can change: by parameters they share.
+    def _left_out(
+        self, selection: Sequence[int]
+    ) -> Float[np.ndarray, "rows folds joints"]:
+        """Squared errors, as `_errors`, with some terms."""
+        return self._errors(
+            self._solutions(selection, self._remembering(selection), ())[0]
+        )
 
-        Other limbs stay as they were.
-        """
-        columns = [set(used[used < self._own].tolist()) for used in self._moved]
-        changed = set().union(
-            *(columns[j] for k in additions for j in self._joints[k])
-        ) - {0, self._width - 1}
-        return {
+    def _touched(
+        self, additions: Sequence[int], before: np.ndarray, after: np.ndarray
+    ) -> set[int]:
+        """Drives whose errors have changed: of others nothing new can be said."""
+        change = np.abs(after - before).sum(axis=1) / before.sum(axis=1)
+        changed = set(np.flatnonzero(np.any(change > _CHANGED, axis=0)).tolist())
+        own = {self._terms[k].joint for k in additions}
+        return own | {
             term.joint
             for k, term in enumerate(self._terms)
-            if any(columns[j] & changed for j in self._joints[k])
+            if changed & set(self._joints[k].tolist())
         }
 
     def spread(
@@ -423,11 +436,14 @@ class FrictionSearch:
         return sums
 
     def _additions(
-        self, selection: Sequence[int], refused: set[int], open_drives: set[int]
+        self,
+        selection: Sequence[int],
+        before: Float[np.ndarray, "rows folds joints"],
+        refused: set[int],
+        open_drives: set[int],
     ) -> list[int]:
         """For each of some drives what helps most, if it helps enough."""
         own = self._remembering(selection)
-        before = self._errors(self._solutions(selection, own, ())[0])
         groups: dict[frozenset[int], dict[int, list[int]]] = {}
         for k, term in enumerate(self._terms):
             is_open = self._is_shown(k, own) and k not in refused
@@ -506,8 +522,7 @@ class FrictionSearch:
             kind = self._terms[k].kind
             both = [candidates.index(m) for m in self._waves_of(k) if m in candidates]
             if len(both) > 1:
-                _, errors = self._beside((x, moves, train), candidates, both)
-                after = errors[:, :, joints].sum(axis=2)
+                _, after = self._beside((x, moves, train), candidates, both)
                 gain = self._gain(was, after, joints, whole.issuperset(joints.tolist()))
                 best = max(best, (gain, tuple(candidates[m] for m in both)))
                 continue
@@ -598,12 +613,11 @@ class FrictionSearch:
         widths = list(widths)
         # Those with the most negative coefficient go first, until all of them brake.
         while len(widths) > 1:
-            steps, errors = self._beside(solved, candidates, widths)
+            steps, after = self._beside(solved, candidates, widths)
             worst = int(np.argmin(steps.mean(axis=0)))
             if steps.mean(axis=0)[worst] > 0.0:
                 terms = tuple(candidates[i] for i in widths)
                 joints = self._joints[terms[0]]
-                after = errors[:, :, joints].sum(axis=2)
                 gain = self._gain(was, after, joints, remembers=True)
                 return (gain, terms) if gain > 0.0 else (0.0, ())
             widths.pop(worst)
@@ -615,14 +629,16 @@ class FrictionSearch:
         candidates: Sequence[int],
         several: Sequence[int],
     ) -> tuple[Float[np.ndarray, "folds several"], np.ndarray]:
-        """Coefficients of several candidates at once, and squared errors with them."""
+        """Coefficients of several candidates at once, and errors of their joints."""
         x, moves, train = solved
         added = self._own + np.array([candidates[i] for i in several])
         own, columns = moves[..., several], train[:, :, added]
         free = np.einsum("fik,fil->fkl", own, columns) + _RIDGE * np.eye(len(added))
         slope = np.einsum("fi,fik->fk", x, columns)
         steps = -np.linalg.solve(free, slope[..., None])
-        return steps[..., 0], self._errors(x + np.matmul(own, steps)[..., 0])
+        x = x + np.matmul(own, steps)[..., 0]
+        joints = self._joints[candidates[several[0]]]
+        return steps[..., 0], self._errors(x, joints).sum(axis=2)
 
     def _waves_of(self, k: int) -> list[int]:
         """Sine and cosine of a ripple, whose phase is free; of other terms nothing."""
@@ -649,10 +665,13 @@ class FrictionSearch:
             trial += error + 2.0 * steps * linear + steps**2 * square
         return trial
 
-    def _errors(self, x: np.ndarray) -> Float[np.ndarray, "rows folds joints"]:
+    def _errors(
+        self, x: np.ndarray, joints: Sequence[int] | np.ndarray | None = None
+    ) -> Float[np.ndarray, "rows folds joints"]:
         """Squared error of fitted rows and of all, per stretch left out and joint."""
         errors = []
-        for used, grams in zip(self._moved, self._grams, strict=True):
+        for j in range(len(self._grams)) if joints is None else joints:
+            used, grams = self._moved[j], self._grams[j]
             products = np.matmul(grams, x[:, used, None])[..., 0]
             errors.append(np.sum(products * x[:, used], axis=-1))
         return np.stack(errors, axis=2)
