@@ -273,8 +273,9 @@ def _beside(
     return np.asarray(values - basis @ (basis.T @ values))
 
 
-_BINS = 4096
-"""Positions that the range of a drive is cut into."""
+# Within a sixteenth of the shortest wave a sine hardly changes: 0.6 % of it is lost.
+_BINS, _BINS_PER_WAVE = 4096, 16
+"""Positions that the range of a drive is cut into at most, and of the shortest wave."""
 
 
 def _plain_waves(
@@ -297,10 +298,12 @@ def _plain_waves(
         numbers: Least and largest wave number.
     """
     reach = float(np.ptp(q))
-    index = ((q - q.min()) * ((_BINS - 1) / reach)).astype(int) + stretch * _BINS
+    shortest = max(2.0, _BINS_PER_WAVE * reach * numbers[1] / (2.0 * np.pi))
+    bins = min(_BINS, 2 ** int(np.ceil(np.log2(shortest))))
+    index = ((q - q.min()) * ((bins - 1) / reach)).astype(int) + stretch * bins
     # Twice as fine as the range resolves; eight bins to a wave at least.
-    unit = np.pi * (_BINS - 1) / (reach * _BINS)
-    every, sums = np.arange(_BINS // 4), list[_Sums]()
+    unit = np.pi * (bins - 1) / (reach * bins)
+    every, sums = np.arange(bins // 4), list[_Sums]()
     first = numbers[0]
     while first < numbers[1]:
         # Half an octave: the low-pass does about the same to all of them.
@@ -310,10 +313,10 @@ def _plain_waves(
         middle = np.sqrt(first * last) / (2.0 * np.pi)
         shown = low_pass_gain(middle * np.abs(lengths))
         binned = [
-            np.bincount(index, x, _STRETCHES * _BINS).reshape(_STRETCHES, _BINS)
+            np.bincount(index, x, _STRETCHES * bins).reshape(_STRETCHES, bins)
             for x in (shown * residual, shown**2)
         ]
-        product = np.fft.rfft(binned[0].astype(np.float32), 2 * _BINS, axis=1)
+        product = np.fft.rfft(binned[0].astype(np.float32), 2 * bins, axis=1)
         # Twice the wave number of a transform that is twice as fine.
         square = np.fft.rfft(binned[1].astype(np.float32), axis=1)
         twice, rows = square[:, waves], square[:, :1].real

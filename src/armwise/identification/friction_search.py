@@ -276,7 +276,7 @@ class FrictionSearch:
         """
         whole = self._remembering(selection)
         before = self._errors(self._solutions(selection, whole, ())[0])
-        x = self._fits(self._sums(whole).sum(axis=0)[None], selection, ())[0][0]
+        x = self._fits(self._total(whole)[None], selection, ())[0][0]
         rows = [np.zeros((0, self._width))]
         for t in selection:
             others = [k for k in selection if k != t]
@@ -300,7 +300,7 @@ class FrictionSearch:
                 brakes = np.array([self._terms[k].kind.brakes for k in group])
                 is_possible = ~brakes | np.all(solved[2] > 0.0, axis=0)
                 odds.append(np.where(is_possible, tails, 0.0))
-                total = self._sums(fitted).sum(axis=0)[None]
+                total = self._total(fitted)[None]
                 start, moves, steps = self._fits(total, others, group)
                 alternative = start + (moves[0] * steps).T
                 # No more than the fit may friction that only brakes be negative.
@@ -382,23 +382,40 @@ class FrictionSearch:
             whole: Joints of which all rows are fitted, not only trusted ones.
             candidates: Terms that may be added.
         """
-        return self._fits(self._without_each(whole), selection, candidates)
+        train = self._without_each(whole, [*selection, *candidates])
+        return self._fits(train, selection, candidates)
 
     def _without_each(
-        self, whole: frozenset[int]
+        self, whole: frozenset[int], terms: Sequence[int]
     ) -> Float[np.ndarray, "folds width width"]:
-        """Gram matrices of all stretches but one, each left out in turn."""
-        train = self._rest.copy() if whole else self._rest
+        """Gram matrices of all stretches but one, each left out in turn.
+
+        Args:
+            whole: Joints of which all rows are fitted.
+            terms: Which terms are needed; of the others there are zeros.
+        """
+        is_needed = np.ones(self._width, dtype=bool)
+        is_needed[self._own : -1] = False
+        is_needed[self._own + np.array(terms, dtype=int)] = True
+        needed = np.flatnonzero(is_needed)
+        train = np.zeros(self._rest.shape)
+        train[:, needed[:, None], needed] = self._rest[:, needed[:, None], needed]
         for j in whole:
-            used, grams = self._moved[j], self._grams[j]
-            added = grams[1] - grams[0]
-            train[:, used[:, None], used] += added.sum(axis=0) - added
+            own = np.flatnonzero(is_needed[self._moved[j]])
+            used = self._moved[j][own]
+            train[:, used[:, None], used] += self._rest_masked[j][:, own[:, None], own]
         return train
 
     @cached_property
     def _rest(self) -> Float[np.ndarray, "folds width width"]:
         """Gram matrices of the rows that are always fitted, without each stretch."""
         return np.asarray(self._fitted.sum(axis=0) - self._fitted)
+
+    @cached_property
+    def _rest_masked(self) -> list[Float[np.ndarray, "folds moved moved"]]:
+        """Those of each joint's other rows, without each stretch."""
+        masked = [grams[1] - grams[0] for grams in self._grams]
+        return [one.sum(axis=0) - one for one in masked]
 
     def _fits(
         self,
@@ -412,8 +429,8 @@ class FrictionSearch:
         added = self._own + np.array(candidates, dtype=int)
         inner = train[:, own[:, None], own]
         inner[:, np.arange(len(own)), np.arange(len(own))] += _RIDGE
-        right = np.append(added, width - 1)
-        solved = np.linalg.solve(inner, train[:, own[:, None], right])
+        right = train[:, own[:, None], np.append(added, width - 1)]
+        solved = np.linalg.solve(inner, right)
         x = np.zeros((len(train), width))
         x[:, own], x[:, -1] = solved[..., -1], -1.0
         moves = np.zeros((len(train), width, len(added)))
@@ -421,19 +438,28 @@ class FrictionSearch:
         moves[:, added, np.arange(len(added))] += 1.0
         # The bordered system: what a candidate still correlates with the residual,
         # over what of it the others do not explain.
-        free = np.einsum("fik,fik->fk", moves, train[:, :, added])
-        slope = np.einsum("fi,fik->fk", x, train[:, :, added])
+        cross = right[..., :-1]
+        free = train[:, added, added] - np.sum(solved[..., :-1] * cross, axis=1)
+        slope = np.matmul(x[:, None, own], cross)[:, 0] - train[:, -1, added]
         # 1e-6 of a column: what the others explain to this digit is not determined.
         steps = np.where(free > 1e-6, -slope / np.where(free > 1e-6, free, 1.0), 0.0)
         return x, moves, steps
 
+    def _total(
+        self, whole: frozenset[int], stretches: slice = slice(None)
+    ) -> Float[np.ndarray, "width width"]:
+        """Gram matrix of some stretches, all rows of some joints in them."""
+        total = self._fitted[stretches].sum(axis=0)
+        for j in whole:
+            used, grams = self._moved[j], self._grams[j][:, stretches].sum(axis=1)
+            total[used[:, None], used] += grams[1] - grams[0]
+        return np.asarray(total)
+
     def _sums(self, whole: frozenset[int]) -> Float[np.ndarray, "folds width width"]:
         """Gram matrices of the stretches, all rows of some joints in them."""
-        sums = self._fitted.copy() if whole else self._fitted
-        for j in whole:
-            used, grams = self._moved[j], self._grams[j]
-            sums[:, used[:, None], used] += grams[1] - grams[0]
-        return sums
+        return np.stack(
+            [self._total(whole, slice(k, k + 1)) for k in range(len(self._fitted))]
+        )
 
     def _additions(
         self,
@@ -455,7 +481,9 @@ class FrictionSearch:
         for whole, drives in groups.items():
             every = [k for candidates in drives.values() for k in candidates]
             refused = refused | self._drifting(selection, whole, every)
-            train = self._without_each(whole)
+            falls = {drive: self._falls(drive, selection) for drive in drives}
+            needed = [*selection, *every, *(k for some in falls.values() for k in some)]
+            train = self._without_each(whole, needed)
             x, moves, steps = self._fits(train, selection, every)
             for drive, candidates in drives.items():
                 candidates = [k for k in candidates if k not in refused]
@@ -467,8 +495,9 @@ class FrictionSearch:
                 trial = self._best(before, candidates, solved, train, narrowest, whole)
                 widths = [k for k in candidates if self._terms[k].kind.remembers]
                 if whole != own and not trial[1] and widths:
+                    solved = self._fits(train, selection, [*falls[drive], *widths])
                     trial = self._beside_stribeck(
-                        before, selection, widths, train, narrowest
+                        before, selection, (falls[drive], widths), solved, train
                     )
                 best[drive] = max(best.get(drive, (0.0, ())), trial)
         return [k for _, terms in best.values() for k in terms]
@@ -484,10 +513,11 @@ class FrictionSearch:
         heated = [k for k in candidates if self._terms[k].kind.uses_heat]
         if not heated:
             return set()
-        sums = self._sums(whole)
-        count = round(_END * len(sums))
-        ends = (slice(len(sums) - count, None), slice(0, count))
-        train = np.stack([sums.sum(axis=0) - sums[end].sum(axis=0) for end in ends])
+        folds = len(self._fitted)
+        count = round(_END * folds)
+        ends = (slice(folds - count, folds), slice(0, count))
+        others = (slice(0, folds - count), slice(count, folds))
+        train = np.stack([self._total(whole, rest) for rest in others])
         x, moves, steps = self._fits(train, selection, heated)
         drifting = set()
         for i, k in enumerate(heated):
@@ -556,34 +586,51 @@ class FrictionSearch:
             best = max(best, self._braking(was, candidates, widths, solved))
         return best
 
+    def _falls(self, drive: int, selection: Sequence[int]) -> list[int]:
+        """Some Stribeck speeds of a drive, if it has none."""
+        speeds = [
+            k
+            for k, term in enumerate(self._terms)
+            if term.form == "stribeck" and term.joint == drive
+        ]
+        # Every other one: the best beside the rest is taken in the end.
+        return [k for k in speeds[::2] if not self._is_excluded(selection, k)]
+
     def _beside_stribeck(
         self,
         before: np.ndarray,
         selection: Sequence[int],
-        widths: Sequence[int],
+        candidates: tuple[Sequence[int], Sequence[int]],
+        solved: tuple[np.ndarray, np.ndarray, np.ndarray],
         train: Float[np.ndarray, "folds width width"],
-        narrowest: int | None,
     ) -> tuple[float, tuple[int, ...]]:
         """Gain of a drive's hysteresis and friction's fall with speed, as both at once.
 
         Friction that builds up over a distance and then falls with speed is less than
         Coulomb's right after a reversal, and more before and later: each of the two
         alone spoils rows that the other would mend.
+
+        Args:
+            before: Errors until now.
+            selection: Terms until now.
+            candidates: Stribeck speeds, and widths of hysteresis.
+            solved: Fits with each of these candidates, as `_solutions` has them.
+            train: Gram matrices that were fitted.
         """
+        speeds, widths = candidates
+        x, moves, steps = solved
         joints = self._joints[widths[0]]
         was = before[:, :, joints].sum(axis=2)
+        narrowest = self._narrowest(self._terms[widths[0]].joint, selection)
         best: tuple[float, tuple[int, ...]] = (0.0, ())
-        speeds = [
-            k
-            for k, term in enumerate(self._terms)
-            if term.form == "stribeck" and term.joint == self._terms[widths[0]].joint
-        ]
-        # Every other one: the best beside the rest is taken in the end.
-        for k in speeds[::2]:
-            if self._is_excluded(selection, k):
-                continue
-            x, moves, _ = self._fits(train, [*selection, k], widths)
-            gain, terms = self._together(was, widths, (x, moves, train), narrowest)
+        for i, k in enumerate(speeds):
+            # With that speed in the fit: a step of Gauss's elimination.
+            own, others = moves[..., i : i + 1], moves[..., len(speeds) :]
+            column = train[:, None, :, self._own + k]
+            free = np.maximum(np.matmul(column, own), 1e-6)
+            fitted = x + steps[:, i : i + 1] * own[..., 0]
+            freed = others - own * (np.matmul(column, others) / free)
+            gain, terms = self._together(was, widths, (fitted, freed, train), narrowest)
             if gain > best[0] and not self._reversed([*selection, *terms, k]):
                 best = gain, (*terms, k)
         return best
