@@ -204,21 +204,19 @@ class FrictionSearch:
         """Terms that still help beside all others; those selected last go first."""
         terms = list(selection)
         whole = self._remembering(terms)
+        after = self._left_out(terms, whole)
         for k in reversed(selection):
             kind, joints = self._terms[k].kind, self._joints[k]
             group = {k, *self._waves_of(k)}
             others = [other for other in terms if other not in group]
             if kind.remembers or not others or k not in terms:
                 continue
-            before, after = (
-                self._errors(self._solutions(some, whole, ())[0], joints)
-                for some in (others, terms)
-            )
+            before = self._left_out(others, whole)
             # What repeats with the position does so where friction reverses, too.
             everywhere = kind.repeats and whole.issuperset(joints.tolist())
-            was, now = before.sum(axis=2), after.sum(axis=2)
+            was, now = (x[:, :, joints].sum(axis=2) for x in (before, after))
             if not self._gain(was, now, joints, everywhere):
-                terms = others
+                terms, after = others, before
         lost = {self._terms[k].joint for k in selection if k not in terms}
         for drive in lost:
             terms = self._alone(terms, drive)
@@ -234,20 +232,16 @@ class FrictionSearch:
         if not own:
             return terms
         joints, others = self._joints[own[0]], [k for k in terms if k not in own]
-        before, after = (
-            self._errors(self._solutions(some, self._remembering(some), ())[0], joints)
-            for some in (others, terms)
-        )
-        was, now = before.sum(axis=2), after.sum(axis=2)
+        before, after = (self._left_out(some) for some in (others, terms))
+        was, now = (x[:, :, joints].sum(axis=2) for x in (before, after))
         return terms if self._gain(was, now, joints, remembers=True) else others
 
     def _left_out(
-        self, selection: Sequence[int]
+        self, selection: Sequence[int], whole: frozenset[int] | None = None
     ) -> Float[np.ndarray, "rows folds joints"]:
         """Squared errors, as `_errors`, with some terms."""
-        return self._errors(
-            self._solutions(selection, self._remembering(selection), ())[0]
-        )
+        rows = self._remembering(selection) if whole is None else whole
+        return self._errors(self._solutions(selection, rows, ())[0])
 
     def _touched(
         self, additions: Sequence[int], before: np.ndarray, after: np.ndarray
@@ -275,7 +269,7 @@ class FrictionSearch:
         the base parameters, then of the selected terms, times the root of the weight.
         """
         whole = self._remembering(selection)
-        before = self._errors(self._solutions(selection, whole, ())[0])
+        before = self._left_out(selection, whole)
         x = self._fits(self._total(whole)[None], selection, ())[0][0]
         rows = [np.zeros((0, self._width))]
         for t in selection:

@@ -255,14 +255,14 @@ def settle_load(problem: Problem, terms: Sequence[str] = TERMS) -> Problem:
         solution = WeightedLeastSquares().solve(problem)
         every = problem.parameters(solution.values)
         load = every[: problem.columns.arm.layout.size]
-        columns = replace(problem.columns, load=load)
-        settled = pose_problem(columns, problem.data, terms)
-        problem = replace(problem, columns=columns, accumulator=settled.accumulator)
         friction = every[load.size :]
         # The next step would change it by a tenth of this.
         if np.all(np.abs(friction - before) <= _SETTLED * np.abs(friction)):
             break
         before = friction
+        columns = replace(problem.columns, load=load)
+        settled = pose_problem(columns, problem.data, terms)
+        problem = replace(problem, columns=columns, accumulator=settled.accumulator)
     return problem
 
 
