@@ -115,6 +115,7 @@ def test_a_file_returns_the_same_servos(identified, tmp_path):
     plain = json.loads((tmp_path / "servo.json").read_text())
     for table in ("values", "std", "plain"):
         plain[table].pop("creep_speed", None)
+        plain[table].pop("stribeck_shape", None)
     (tmp_path / "old.json").write_text(json.dumps(plain))
     old = read_servo(tmp_path / "old.json")
     assert np.array_equal(old.predict(other), servo.predict(other))
@@ -638,6 +639,28 @@ def test_a_model_is_rid_of_what_it_can_do_without(tmp_path):
         assert {"acceleration", "static", "stribeck_speed"} <= set(joint.names)
         assert joint.fits[0]["slew"] == np.inf
         assert growth.errors[joint.number] < 1.05 * before[joint.number]
+
+
+def test_the_fall_of_friction_takes_the_shape_that_motions_show(tmp_path):
+    """Joints without such friction get none; friction while sliding is then right."""
+    joints, growth = grown(
+        tmp_path, acceleration=15.0, static=0.06, stribeck_speed=0.3,
+        stribeck_shape=1.0,
+    )  # fmt: skip
+    other = joints[1]
+    for joint in joints:
+        joint.names = tuple(n for n in joint.names if n != "stribeck_shape")
+        joint.fits = [dict(fit, stribeck_shape=0.0) for fit in joint.fits]
+    other.names = (*CORE, "acceleration")
+    growth.errors = {j.number: growth._left_out(j, j.fits) for j in joints}
+    before = dict(growth.errors)
+    growth._shapes()
+    assert "stribeck_shape" in joints[0].names
+    for fit in joints[0].fits:
+        assert fit["stribeck_shape"] > 0.5
+        assert fit["coulomb"] == pytest.approx(0.06, rel=0.05)
+    assert growth.errors[0] < before[0]
+    assert "stribeck_shape" not in other.names
 
 
 def course_of(robot, servo, recordings):

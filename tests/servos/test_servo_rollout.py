@@ -122,6 +122,31 @@ def test_a_joint_that_sticks_under_load_lets_go_at_a_creep(robot):
     assert np.abs(a - b)[90:110].max() < 3e-3
 
 
+@pytest.mark.parametrize(
+    ("shape", "part"),
+    [
+        (-1.0, lambda r: 2.0**-r),
+        (0.0, lambda r: 1.0 / (1.0 + r * r)),
+        (1.0, lambda r: 2.0 ** -(r * r)),
+        (0.5, lambda r: 0.5 / (1.0 + r * r) + 0.5 * 2.0 ** -(r * r)),
+        (-0.25, lambda r: 0.75 / (1.0 + r * r) + 0.25 * 2.0**-r),
+    ],
+)
+@pytest.mark.parametrize("speed", [0.1, 0.2, 0.5])
+def test_stribeck_friction_falls_off_in_its_shape(robot, shape, part, speed):
+    """A motor at its limit reaches the speed at which friction is all of that."""
+    lost = 1.0 * speed + 0.06 + 0.04 * part(speed / 0.2)
+    servo = rig.truth(
+        replace(robot, gravity=np.zeros(3)), damping=1.0 / 1.05, coulomb=0.06 / 1.05,
+        static=0.04, stribeck_speed=0.2, stribeck_shape=shape, saturation=lost,
+    )  # fmt: skip
+    time = np.arange(100) * 0.02
+    # The second joint alone, towards where it does not arrive.
+    command = np.tile([0.0, 2.0], (100, 1))
+    q = servo.predict(rig.of_arrays(time, np.zeros((100, 2)), command))[:, 1]
+    assert (q[90] - q[80]) / 0.2 == pytest.approx(speed, rel=1e-3)
+
+
 def test_the_start_up_torque_is_there_from_the_first_tick_on(robot):
     """An all but soft servo moves once that torque exceeds dry friction, not before."""
     level = replace(robot, gravity=np.zeros(3))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from armwise.servos.model import (
+    FALLS,
     LIMITS,
     PARAMETERS,
     Values,
@@ -335,9 +336,7 @@ def idle(
     A limit that no motion meets is one of them, and friction of no size. The cost is in
     half squared deviations, the least first.
     """
-    # Speeds at which friction falls off are there or not with that friction.
-    kinds = {name: PARAMETERS[name] for name in names}
-    names = [n for n, p in kinds.items() if p.scale != "log" or np.isinf(p.absent)]
+    names = [name for name in names if name not in FALLS]
     servos = [dict(values)]
     servos += [dict(values) | {name: PARAMETERS[name].absent} for name in names]
     scale = np.full(len(servos), rounding_of(motions))
@@ -378,6 +377,9 @@ def resolved(
     inverse = np.linalg.inv(directions)
     information = inverse @ sums.information[0] @ inverse.T
     pull = _pulled(x[None], np.zeros((1, len(names))), _prior_rows(prior, names))[1][0]
+    low, high = _bounds(names)
+    # What lies between two bounds is not less known than anything between them.
+    pull = pull + 12.0 / (high - low) ** 2
     return replace(
         fit,
         information=information + np.diag(pull),

@@ -23,7 +23,14 @@ from armwise.servos.fit import (
     undetermined,
 )
 from armwise.servos.joints import ServoJoint
-from armwise.servos.model import ELEMENTS, LIMITS, PARAMETERS, Values, meaningful
+from armwise.servos.model import (
+    ELEMENTS,
+    FALLS,
+    LIMITS,
+    PARAMETERS,
+    Values,
+    meaningful,
+)
 from armwise.servos.motions import sharpness_of
 from armwise.servos.rollout import (
     Roller,
@@ -37,6 +44,7 @@ from armwise.servos.starts import (
     beyond_servos,
     element_starts,
     shaken,
+    shape_starts,
     without,
     without_limits,
 )
@@ -136,6 +144,7 @@ class Growth:
         first = {j.number: (j.names, j.fits) for j in self.joints}
         self._set_points(self.joints)
         self._slews(first)
+        self._shapes()
         if any(joint.limits for joint in self.joints):
             self._reconsider("torque limit")
             for joint in [j for j in self.joints if "limited_damping" in j.names]:
@@ -156,6 +165,7 @@ class Growth:
         if self.verdicts[_PROFILE].is_needed and not self.is_short:
             # Joints that did not show it have changed since.
             self._spread()
+        self._shapes()
         self._prune()
         if len(self.joints) > 1:
             self.verdicts["shared values"] = self._share()
@@ -176,6 +186,29 @@ class Growth:
                 self._drop_unshown(joint, element)
             self._drop_vague(joint)
             self._drop_idle(joint)
+
+    def _shapes(self) -> None:
+        """Let the fall of Stribeck friction with speed take any shape.
+
+        Coulomb friction and damping depend on it. Whether motions tell shapes apart or
+        not, a joint with such friction has one: what is not known of it is then in the
+        intervals of the others.
+        """
+        name = "stribeck_shape"
+        for joint in self.joints:
+            if "stribeck_speed" not in joint.names or name in joint.names:
+                continue
+            self.progress("Stribeck friction", 0.38)
+            names = _joined(joint.names, [name])
+            fits = []
+            for side, values in enumerate(joint.fits):
+                starts = shape_starts(values)
+                fit = self._fitted(joint, side, starts, 2 * self.steps, names)
+                fits.append(fit.values)
+            error = self._left_out(joint, fits)
+            joint.names = names
+            if error < self.errors[joint.number]:
+                joint.fits, self.errors[joint.number] = fits, error
 
     def _drop_vague(self, joint: ServoJoint) -> None:
         """Take away what is so high that a factor of e higher is the same.
@@ -199,7 +232,7 @@ class Growth:
     def _drop_unshown(self, joint: ServoJoint, element: str) -> None:
         """Take an element away whose interval holds none, if that predicts as well."""
         added = [n for n in ELEMENTS[element] if n in joint.names]
-        sizes = [n for n in added if PARAMETERS[n].scale != "log"]
+        sizes = [n for n in added if PARAMETERS[n].scale != "log" and n not in FALLS]
         is_limit = bool(set(added) & set(LIMITS))
         # The derivative gain beside a limit is judged in all joints at once.
         is_limit |= element == "derivative gain" and "acceleration" in joint.names

@@ -78,6 +78,17 @@ PARAMETERS: dict[str, ServoParameter] = {
     "stribeck_speed": ServoParameter(
         "rad/s", 0.1, "log", 0.1, 0.1, "speed at which half of that is gone"
     ),
+    # Between them mixed: -1 is 2^-|v/s|, 0 is 1/(1 + (v/s)²), 1 is 2^-(v/s)².
+    "stribeck_shape": ServoParameter(
+        "1",
+        0.0,
+        "linear",
+        1.0,
+        0.2,
+        "of its fall: -1 exponential, 0 algebraic, 1 Gaussian",
+        -1.0,
+        1.0,
+    ),
     "driving": ServoParameter(
         "1", 0.0, "linear", 0.1, 0.2, "friction per load that the motor drives"
     ),
@@ -173,10 +184,15 @@ it included, as a current's.
 
 _SHAPES = {
     "stribeck_speed": {"static", "load_static"},
+    "stribeck_shape": {"static", "load_static"},
     "creep_speed": {"load_stiction"},
     "limited_damping": {"saturation"},
 }
 """Parameter → those without which it means nothing."""
+
+
+FALLS = ("stribeck_speed", "stribeck_shape", "creep_speed")
+"""How friction falls off with speed: there or not with that friction."""
 
 
 def meaningful(names: Sequence[str]) -> tuple[str, ...]:

@@ -61,6 +61,7 @@ NUMBERS = (
     "driving", "back_driven", "coasting", "lower", "upper", "quadratic",
     "load_static", "load_square", "start_up", "heating",
     "inertial_load", "load_stiction", "creep_speed", "limited_damping",
+    "stribeck_shape",
 )  # fmt: skip
 """Rows of the table that the C program takes of every servo, in its order."""
 

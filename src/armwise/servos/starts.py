@@ -194,6 +194,33 @@ def element_starts(
     return starts
 
 
+# At three times the speed at which half is gone a tenth of it is left by the algebraic
+# shape, an eighth by the exponential one, and nothing by the Gaussian.
+_TAILS = {0.0: 0.1, -1.0: 0.12, 1.0: 0.0}
+"""Shape of Stribeck friction → what is left of it where others take over."""
+
+
+def shape_starts(values: Values) -> list[dict[str, float]]:
+    """Return a servo's Stribeck friction in other shapes, alike at rest and at speed.
+
+    What is left at speed is Coulomb friction in a shape that has no tail.
+    """
+    own = values["stribeck_shape"]
+    tail = _TAILS[float(np.sign(own))] * abs(own) + _TAILS[0.0] * (1.0 - abs(own))
+    starts = [dict(values)]
+    for shape, other in _TAILS.items():
+        moved = values["static"] * (tail - other) / (1.0 - other)
+        starts.append(
+            dict(values)
+            | {
+                "stribeck_shape": shape,
+                "static": values["static"] - moved,
+                "coulomb": values["coulomb"] + moved,
+            }
+        )
+    return starts
+
+
 def fastest(motion: ServoMotion) -> float:
     """Return the fastest speed in [rad/s] of the commands over 0.1 s."""
     period = float(np.median(np.diff(motion.time)))
