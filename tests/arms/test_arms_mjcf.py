@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -11,6 +12,8 @@ import pytest
 
 import armwise as aw
 from armwise.arms import Drive, Mimic, load_arm
+from armwise.arms.poses import exact_rotation, rotation_about, rotation_from_rpy
+from armwise.dynamics import base_parameters
 from armwise.errors import ArmError, MissingExtra
 
 from .trees import link_poses
@@ -186,3 +189,33 @@ def test_motors_bound_the_effort_of_their_joint(tmp_path: Path) -> None:
   </actuator></mujoco>"""
     arm = read(tmp_path, MODEL.replace("</mujoco>", motors))
     assert [joint.limits.effort for joint in arm.joints[:3]] == [65.0, 9.0, np.inf]
+
+
+def test_rounded_quaternions_change_no_count_of_base_parameters(tmp_path: Path) -> None:
+    aw.save_arm(load_arm("ur5"), tmp_path / "exact.xml")
+    text = (tmp_path / "exact.xml").read_text()
+    # As MuJoCo writes what it read from a URDF of 1.5708.
+    tilted = re.sub(
+        r'(<body[^>]*quat=")([^"]*)"',
+        lambda m: f'{m[1]}{" ".join(f"{float(v) + 2e-6:.6f}" for v in m[2].split())}"',
+        text,
+    )
+    assert tilted != text
+    (tmp_path / "tilted.xml").write_text(tilted)
+    exact, same = (load_arm(tmp_path / f"{name}.xml") for name in ("exact", "tilted"))
+    assert base_parameters(same).count == base_parameters(exact).count
+    assert any("few digits" in note for note in same.notes)
+    assert not any("few digits" in note for note in exact.notes)
+
+
+@pytest.mark.parametrize("fine", [0, 1, 5, 9])
+@pytest.mark.parametrize("roll", range(4))
+@pytest.mark.parametrize("yaw", range(4))
+def test_axes_that_are_nearly_axes_are_axes(yaw: int, roll: int, fine: int) -> None:
+    R = rotation_from_rpy((np.pi / 2 * roll, 0, np.pi / 2 * yaw))
+    R = R @ rotation_about((0, 1, 0), np.pi / 12 * fine)
+    for axis in np.eye(3):
+        nearly = exact_rotation(R @ rotation_about(axis, 7e-6))
+        np.testing.assert_allclose(nearly, R, atol=1e-15)
+        tilted = R @ rotation_about(axis, 7e-5)
+        np.testing.assert_allclose(exact_rotation(tilted), tilted, atol=1e-15)

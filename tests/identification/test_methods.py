@@ -343,3 +343,17 @@ def test_a_torque_of_the_wrong_sign_ends_in_an_estimate():
         warnings.simplefilter("error", RuntimeWarning)
         estimate = aw.identify(arm, samples, friction="linear")
     assert "unexplained-torque" in [w.code for w in estimate.warnings]
+
+
+def test_friction_of_an_arm_of_tons_is_not_lost_beside_its_links(arm):
+    heavy = np.array(arm.parameters)
+    arm.layout.by_link(heavy)[:] *= 1e4  # links of tons, described without friction
+    truth = np.array(heavy)
+    truth[arm.layout.drive("coulomb")] = 40.0
+    data = samples_of(arm.with_parameters(truth), noise=1e-5)
+    empty = np.array(heavy)
+    for kind in ("viscous", "coulomb", "offset", "rotor_inertia"):
+        empty[arm.layout.drive(kind)] = 0.0
+    estimate = weighted(arm.with_parameters(empty), data)
+    found = estimate.parameters[arm.layout.drive("coulomb")]
+    np.testing.assert_allclose(found, 40.0, rtol=0.05)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import asin, atan2, cos, hypot, sin
+from math import asin, atan2, cos, hypot, pi, sin
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +14,14 @@ if TYPE_CHECKING:
 ROUNDING = 1e-11
 """Below this an entry of a rotation is rounding: 2e-16 from sin(π), 5e-12 from a π/2
 written with the usual eleven decimals, 1.57079632679."""
+
+# Judgement: 2 arc seconds, below what any gear or bearing keeps. Exporters leave
+# 3.67e-06 = 1.5708 − π/2 behind where they combine rounded angles.
+NO_ANGLE = 1e-5
+"""Angle in [rad] below which a frame is not turned at all."""
+
+FINE_ANGLE = pi / 12.0
+"""The finest angle in [rad] that drawings repeat."""
 
 
 def pose(
@@ -76,6 +84,31 @@ def rotation_from_quaternion(
             ]
         )
     )
+
+
+def exact_rotation(R: Float[np.ndarray, "3 3"]) -> Float[np.ndarray, "3 3"]:
+    """Return the rotation that one written with few digits stands for.
+
+    What maps an axis to an axis but for `NO_ANGLE` is taken to do so, and to turn about
+    it by a multiple of 15° where it nearly does; other rotations stay as they are.
+    """
+    row, column = np.unravel_index(np.argmax(np.abs(R)), R.shape)
+    rows, columns = np.delete(range(3), row), np.delete(range(3), column)
+    if max(hypot(*R[rows, column]), hypot(*R[row, columns])) >= NO_ANGLE:
+        return R
+    turn = R[np.ix_(rows, columns)]
+    angle = atan2(turn[1, 0], turn[0, 0])
+    exact = round(angle / FINE_ANGLE) * FINE_ANGLE
+    angle = exact if abs(angle - exact) < NO_ANGLE else angle
+    # What is left of a rotation is mirrored where its axis is, or others trade places.
+    side = np.sign(np.linalg.det(turn))
+    clean = np.zeros((3, 3))
+    clean[row, column] = np.sign(R[row, column])
+    clean[np.ix_(rows, columns)] = [
+        [cos(angle), -side * sin(angle)],
+        [sin(angle), side * cos(angle)],
+    ]
+    return without_rounding(clean)
 
 
 def inverse(T: Float[np.ndarray, "4 4"]) -> Float[np.ndarray, "4 4"]:

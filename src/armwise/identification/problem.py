@@ -187,10 +187,16 @@ class Problem:
         K = self.base.matrix * self.is_estimated
         # 1e-3 (kg, kg m, kg m²): parameters described as zero can still move.
         size = np.maximum(np.abs(self.prior), 1e-3) * self.is_estimated
-        scaled = K * size**2
+        scaled = K * size
+        # Every combination in its own unit: friction described as zero must not be lost
+        # beside the inertia of a link of a ton.
+        unit = np.linalg.norm(scaled, axis=1)
+        unit[unit == 0.0] = 1.0
+        scaled = scaled / unit[:, None]
+        right = (values - self.prior_base) / unit
         # The least-norm step in scaled parameters; lstsq, as K may lose rank.
-        step = np.linalg.lstsq(scaled @ K.T, values - self.prior_base, rcond=1e-12)[0]
-        return self.prior + scaled.T @ step
+        step = np.linalg.lstsq(scaled @ scaled.T, right, rcond=1e-12)[0]
+        return self.prior + size * (scaled.T @ step)
 
     def with_data(
         self, data: Sequence[Samples], accumulator: Accumulator | None = None

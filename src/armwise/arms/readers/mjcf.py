@@ -25,7 +25,12 @@ from armwise.arms.arm import (
 from armwise.arms.chain import with_locked_joints
 from armwise.arms.inertia import InertialParameters
 from armwise.arms.layout import BASE
-from armwise.arms.poses import pose, rotation_from_quaternion, without_rounding
+from armwise.arms.poses import (
+    exact_rotation,
+    pose,
+    rotation_from_quaternion,
+    without_rounding,
+)
 from armwise.arms.readers.xml import Element, read_xml
 from armwise.errors import ArmError, MissingExtra
 from armwise.tables import LARGEST_FILE, LARGEST_NUMBER
@@ -290,6 +295,7 @@ class _Reader:
     numbers: dict[int, int] = field(default_factory=dict)
     held: list[str] = field(default_factory=list)
     loose: list[str] = field(default_factory=list)
+    rounded: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.poses_on_links[0] = (BASE, np.eye(4))
@@ -307,8 +313,13 @@ class _Reader:
     def add_body(self, body: int) -> None:
         model = self.model
         parent, T_parent = self.poses_on_links[int(model.body_parentid[body])]
-        T = T_parent @ _pose(model.body_pos[body], model.body_quat[body])
         inertia, name = self._inertia(body), body_name(model, body)
+        written = rotation_from_quaternion(model.body_quat[body])
+        exact = exact_rotation(written)
+        # 1e-9 rad is rounding that nothing sees: no word about it.
+        if np.abs(exact - written).max() > 1e-9:
+            self.rounded.append(name)
+        T = T_parent @ pose(exact, model.body_pos[body])
         joints = self._moving_joints(body)
         if not joints:
             self.poses_on_links[body] = (parent, T)
@@ -453,6 +464,11 @@ class _Reader:
             for j in range(model.njnt)
             if model.jnt_type[j] in (_SLIDE, _HINGE) and np.any(model.jnt_stiffness[j])
         ]
+        if self.rounded:
+            notes.append(
+                f"Quaternions with few digits are taken as the exact turns they stand "
+                f"for: {_listed(self.rounded)}."
+            )
         if np.any(model.body_gravcomp):
             notes.append(
                 "Gravity compensation of bodies (gravcomp) is left out: torques here "

@@ -14,7 +14,7 @@ from armwise.arms.arm import Arm, Drive, Frame, Joint, Limits, Link, Shape
 from armwise.arms.chain import with_locked_joints
 from armwise.arms.inertia import InertialParameters
 from armwise.arms.layout import BASE
-from armwise.arms.poses import inverse, pose, rotation_from_rpy
+from armwise.arms.poses import exact_rotation, inverse, pose, rotation_from_rpy
 from armwise.arms.readers.urdf import MOVING, repaired_inertia
 from armwise.arms.readers.xml import Element
 
@@ -258,7 +258,7 @@ def _read_pose(element: Element) -> Float[np.ndarray, "4 4"]:
     x, y, z, *rpy = child.numbers(6)
     if child.attributes.get("degrees") in ("1", "true"):
         rpy = np.radians(rpy).tolist()
-    return pose(rotation_from_rpy(rpy), (x, y, z))
+    return pose(exact_rotation(rotation_from_rpy(rpy)), (x, y, z))
 
 
 def _read_axis_limits(joint: Element, kind: str) -> Limits:

@@ -31,7 +31,13 @@ from armwise.arms.arm import (
 )
 from armwise.arms.inertia import InertialParameters
 from armwise.arms.layout import BASE, DRIVE_NAMES
-from armwise.arms.poses import inverse, pose, rotation_from_rpy
+from armwise.arms.poses import (
+    FINE_ANGLE,
+    NO_ANGLE,
+    inverse,
+    pose,
+    rotation_from_rpy,
+)
 from armwise.arms.readers.xml import Element, read_xml
 from armwise.errors import ArgumentError
 
@@ -185,13 +191,8 @@ def read_origin(element: Element) -> Float[np.ndarray, "4 4"]:
     return pose(rotation, origin.vector("xyz", NOTHING))
 
 
-# A quarter turn is what most joints have; 15° is the finest that drawings repeat.
-_QUARTER, _FINE = pi / 2.0, pi / 12.0
-
-# Judgement: 2 arc seconds, below what any gear or bearing keeps. Exporters leave
-# 3.67e-06 = 1.5708 − π/2 behind where they combine rounded angles.
-_NO_ANGLE = 1e-5
-"""Angle in [rad] below which a frame is not turned at all."""
+_QUARTER = pi / 2.0
+"""What most joints are turned by, in [rad]."""
 
 
 def exact_angle(word: str, value: float) -> float:
@@ -204,12 +205,12 @@ def exact_angle(word: str, value: float) -> float:
         word: The number as it stands in the file.
         value: What it reads as.
     """
-    if abs(value) < _NO_ANGLE:
+    if abs(value) < NO_ANGLE:
         return 0.0
     mantissa, _, exponent = word.lower().partition("e")
     # One in the last place, which is all that is known of the digits not written.
     unit = 10.0 ** (int(exponent or 0) - len(mantissa.partition(".")[2]))
-    for step, coarsest in ((_QUARTER, 1e-2), (_FINE, 1e-4)):
+    for step, coarsest in ((_QUARTER, 1e-2), (FINE_ANGLE, 1e-4)):
         exact = round(value / step) * step
         # 1.001: a half that was rounded up. Cut off instead of rounded: 3.1415.
         is_rounded = abs(value - exact) <= 0.5 * 1.001 * unit
