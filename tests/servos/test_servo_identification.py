@@ -36,7 +36,7 @@ from armwise.servos.fit import (
     shared_values,
     standard_deviations,
 )
-from armwise.servos.growth import Growth, agreeing, takers
+from armwise.servos.growth import Growth, takers
 from armwise.servos.identify import _Identification
 from armwise.servos.joints import JointMotions
 from armwise.servos.model import CORE, PARAMETERS, half_step_inertia
@@ -48,7 +48,7 @@ from armwise.servos.motions import (
     servo_motion,
 )
 from armwise.servos.rollout import Roller
-from armwise.servos.starts import element_starts
+from armwise.servos.starts import profile_starts
 from tests.servos import rig
 
 
@@ -557,70 +557,59 @@ def grown(tmp_path, **limits):
     return joints, Growth(course.roller, joints, motions, CORE, random, course.progress)
 
 
-def test_a_joint_borrows_the_model_of_another(tmp_path):
-    """One that lacks what its neighbour's servo has takes the neighbour's model."""
-    joints, growth = grown(tmp_path, acceleration=15.0)
-    poor = joints[1]
-    poor.names, poor.fits = CORE, [dict(poor.fits[0], acceleration=np.inf)] * 2
-    growth.errors = {j.number: growth._left_out(j, j.fits) for j in joints}
+def test_a_joint_in_a_false_valley_is_led_out_by_its_neighbour(tmp_path):
+    joints, growth = grown(tmp_path, acceleration=15.0, derivative=0.1)
+    astray = joints[1]
+    wrong = {"acceleration": 2e3, "delay": 0.06, "derivative": 0.0}
+    astray.fits = [dict(values) | wrong for values in astray.fits]
+    for joint in joints:
+        growth.errors[joint.number] = growth._left_out(joint, joint.fits)
+        joint.bare_error = 2.0 * growth.errors[joint.number]
+    growth.draws = 0
     before = dict(growth.errors)
-    growth._borrow()
-    assert poor.names == joints[0].names
-    assert poor.fits[0]["acceleration"] == pytest.approx(15.0, rel=0.05)
-    assert growth.errors[1] < 0.5 * before[1]
+    growth._lower_valleys("other servos", 0.0)
+    accelerations = [values["acceleration"] for values in astray.fits]
+    assert accelerations == pytest.approx([15.0, 15.0], rel=0.05)
+    assert growth.errors[1] < 0.2 * before[1]
     # The neighbour has nothing to learn from it.
     assert growth.errors[0] == before[0]
 
 
-def test_a_profile_that_halves_disagree_on_gives_way_to_one_that_shows(tmp_path):
-    joints, growth = grown(tmp_path, acceleration=15.0, derivative=0.1)
-    astray = joints[1]
-    astray.fits = [dict(astray.fits[0], acceleration=a) for a in (4e3, 4e4)]
-    # What its halves disagree on is no limit that others should be given.
-    assert agreeing(joints) == [joints[0]]
-    growth.errors = {j.number: growth._left_out(j, j.fits) for j in joints}
-    before = dict(growth.errors)
-    growth._spread()
-    accelerations = [values["acceleration"] for values in astray.fits]
-    assert accelerations == pytest.approx([15.0, 15.0], rel=0.1)
-    assert growth.errors[1] < 0.5 * before[1]
-    assert growth.errors[0] == before[0]
-
-
-def test_growth_begins_anew_where_a_limit_of_speed_alone_explains_more(tmp_path):
-    """What stood for it goes; a joint that is explained as it is keeps its model."""
+def test_a_limit_of_speed_is_found_though_others_stand_for_it(tmp_path):
+    """From a core that knows of no limit."""
     joints, growth = grown(tmp_path, acceleration=np.inf, slew=0.8)
-    fooled, right = joints
-    core = [dict(j.fits[0]) for j in joints]
-    bare = {j.number: (CORE, [dict(j.fits[0], slew=np.inf)] * 2) for j in joints}
-    for joint, values in zip(joints, core, strict=True):
-        joint.core = values
-    # As if a limit of torque had been taken before it.
-    stand_in = (*CORE, "saturation")
-    fooled.names = stand_in
-    fooled.fits = [dict(core[0], slew=np.inf, saturation=0.5)] * 2
-    growth.errors = {j.number: growth._left_out(j, j.fits) for j in joints}
-    before, kept = dict(growth.errors), (right.names, right.fits)
-    growth._slews(bare)
-    assert "slew" in fooled.names
-    assert "saturation" not in fooled.names
-    assert fooled.fits[0]["slew"] == pytest.approx(0.8, rel=0.05)
-    assert growth.errors[0] < 0.5 * before[0]
-    assert (right.names, right.fits) == kept
-    assert growth.verdicts["slew limit"].is_needed
+    for joint in joints:
+        joint.fits = [dict(values, slew=np.inf) for values in joint.fits]
+        growth._begin(joint)
+        assert [f["slew"] for f in joint.fits] == pytest.approx([0.8] * 2, rel=0.05)
+        assert growth.errors[joint.number] < 0.2 * joint.bare_error
 
 
-def test_a_profile_starts_from_the_limit_that_was_there(robot):
-    """Beside the grid: a model that grew must not end above what it grew from."""
+def test_halves_take_the_set_point_from_all_windows(tmp_path):
+    """One half alone says little of it; what is judged is the rest."""
+    joints, growth = grown(tmp_path, acceleration=15.0)
+    joint = joints[0]
+    joint.held = ("delay", "acceleration")
+    start = dict(joint.fits[0], delay=0.02, acceleration=14.0, damping=0.3)
+    for values in growth._halved(joint, joint.names, start, 4):
+        assert (values["delay"], values["acceleration"]) == (0.02, 14.0)
+        assert values["damping"] != start["damping"]
+
+
+def test_set_points_start_from_limits_that_random_starts_came_to(robot):
     servo = rig.truth(robot, acceleration=23.0)
-    values = {name: float(x[0]) for name, x in servo.values.items()}
-    starts = element_starts(values, ("acceleration", "derivative"), [])
-    first = starts[0]
-    assert first["derivative"] > 0.0
-    assert {**first, "derivative": 0.0} == values
-    unlimited = dict(values, acceleration=np.inf)
-    grid = element_starts(unlimited, ("acceleration", "derivative"), [])
-    assert np.isfinite([start["acceleration"] for start in grid]).all()
+    core = {name: float(x[0]) for name, x in servo.values.items()}
+    bare = dict(core, acceleration=np.inf)
+    motion = joint_loads(servo.motion(rig.recording(servo, 1)), robot)[0]
+    own, *grid = profile_starts(core, bare, [motion])
+    assert [start["acceleration"] for start in own] == [23.0]
+    limits = [start[n] for group in grid for start in group
+              for n in ("acceleration", "slew")]  # fmt: skip
+    assert np.isfinite(limits).all()
+    # A derivative gain's share of the damping is no more damping.
+    for start in (start for group in grid for start in group):
+        total = start["damping"] + start["derivative"]
+        assert total == pytest.approx(core["damping"], rel=0.15)
 
 
 def test_a_model_is_rid_of_what_it_can_do_without(tmp_path):

@@ -1,4 +1,15 @@
-"""Growth of servo models: elements added one at a time, judged by motions left out."""
+"""Growth of servo models: valleys by all windows, elements by motions left out.
+
+1. Limits of the set-point, a derivative gain and friction are mistaken for one another,
+   so a joint begins with all of them, from a grid of valleys that are known to exist.
+2. Lower valleys are sought around, and where the other joints' servos are.
+3. Other elements are added one at a time, and lower valleys are sought once more.
+4. What a model predicts as well without is taken away, and servos are taken to be
+   alike where that predicts as well.
+
+Valleys are chosen by their errors on all windows, elements by those of fits to one half
+of the motions on the other: nothing depends on which start came first.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +42,6 @@ from armwise.servos.model import (
     Values,
     meaningful,
 )
-from armwise.servos.motions import sharpness_of
 from armwise.servos.rollout import (
     Roller,
     ServoMotion,
@@ -42,10 +52,14 @@ from armwise.servos.servo import ServoElement
 from armwise.servos.starts import (
     best_starts,
     beyond_servos,
+    borrowed,
     element_starts,
+    profile_starts,
     shaken,
     shape_starts,
+    start_costs,
     without,
+    without_derivative,
     without_limits,
 )
 
@@ -57,23 +71,20 @@ if TYPE_CHECKING:
 WORTH = 0.005
 """Fraction by which an element must reduce the error on motions left out."""
 
-_AFTER_FRICTION = "start-up torque"
-"""Element that is tried next when other valleys are sought."""
+_FIRST = (
+    "acceleration limit",
+    "derivative gain",
+    "slew limit",
+    "load friction",
+    "Stribeck friction",
+)
+"""Elements that are mistaken for one another: each alone stands for the others."""
 
-_PROFILE = "set-point profile"
-"""Element that is in the firmware of all servos."""
-
-_SET_POINT = ("acceleration limit", _PROFILE)
-"""Elements that delay or hasten the set-point."""
-
-_SLEW = "slew limit"
-"""Element that other limits stand for."""
+_TIMING = ("delay", "acceleration", "slew", "derivative")
+"""Parameters of the set-point, which few motions show."""
 
 _FALLING = ("Stribeck friction", "stiction")
 """Elements of friction that falls off with speed."""
-
-_FRICTION = ("load friction", "Stribeck friction")
-"""Elements that limits of the set-point are mistaken for."""
 
 # Judgement: where all but rounding is explained, a percent is chance.
 _LEAST_WORTH = 0.02
@@ -88,11 +99,6 @@ _NOTHING = 0.001
 # Judgement: of elements that are not there one in six passes by chance.
 _SURE = 1.0
 """Standard errors over windows by which an element must save on motions left out."""
-
-
-# Judgement: as far as servos of one type differ.
-_ALIKE = 0.15
-"""Logarithm by which accelerations of one firmware differ at most."""
 
 
 class Growth:
@@ -126,50 +132,121 @@ class Growth:
         # Few joints leave time for more of each fit.
         self.is_short = self.dof <= 2
         self.steps = {1: 10, 2: 6}.get(self.dof, 3)
+        self.draws = 7 if self.is_short else 3
         self.errors: dict[int, float] = {}
         self.verdicts: dict[str, ServoElement] = {}
 
     def elements(self) -> tuple[ServoElement, ...]:
-        """Add elements one at a time; return what each was worth."""
+        """Find every joint's model; return what each element was worth."""
         for joint in self.joints:
-            joint.core = dict(joint.fits[0])
-            joint.names = (*self.core, *joint.limits)
-            bare = without(joint.core, joint.names)
-            joint.fits = [
-                self._fitted(joint, side, [bare], 4).values for side in (0, 1)
-            ]
-        self.errors = {j.number: self._left_out(j, j.fits) for j in self.joints}
+            self._begin(joint)
+        self._lower_valleys("other servos", 0.4)
         for joint in self.joints:
-            joint.bare_error = self.errors[joint.number]
-        first = {j.number: (j.names, j.fits) for j in self.joints}
-        self._set_points(self.joints)
-        self._slews(first)
-        self._shapes()
-        if any(joint.limits for joint in self.joints):
-            self._reconsider("torque limit")
-            for joint in [j for j in self.joints if "limited_damping" in j.names]:
-                self._drop(joint, ["limited_damping"])
-        # Again at the end, for what an element is worth depends on the others; of many
-        # joints only those that were judged in another valley, for time.
-        shown = [name for name in ELEMENTS if self._is_shown(name)]
-        # These have just been judged.
-        passes = [n for n in shown if n not in (*_SET_POINT, *_FRICTION)]
-        passes += shown[: None if self.is_short else shown.index(_AFTER_FRICTION)]
-        for k, element in enumerate(passes):
-            # Friction is all there by then, or all that there is.
-            if element == _AFTER_FRICTION:
-                self._borrow()
-                self._other_valleys(0.35 + 0.45 * k / len(passes))
-            self.progress(element, 0.35 + 0.45 * k / len(passes))
+            self._drop_idle(joint)
+        # What an element is worth depends on the others: of few joints refused ones are
+        # tried a second time.
+        shown = [n for n in ELEMENTS if n not in _FIRST and self._is_shown(n)]
+        for k, element in enumerate(shown * (2 if self.is_short else 1)):
+            self.progress(element, 0.45 + 0.02 * k)
             self._try(element)
-        if self.verdicts[_PROFILE].is_needed and not self.is_short:
-            # Joints that did not show it have changed since.
-            self._spread()
+        self._lower_valleys("other valleys", 0.7)
         self._shapes()
         self._prune()
+        self._release()
         if len(self.joints) > 1:
             self.verdicts["shared values"] = self._share()
         return tuple(self.verdicts.values())
+
+    def _begin(self, joint: ServoJoint) -> None:
+        """Fit a joint's core, and all that other elements are mistaken for."""
+        self.progress("set-points", 0.35 + 0.05 * joint.number / self.dof)
+        joint.core, joint.held = dict(joint.fits[0]), ()
+        names = (*self.core, *joint.limits)
+        bare = without(joint.core, names)
+        fits = self._halved(joint, names, bare, 4)
+        joint.bare_error = self._left_out(joint, fits)
+        for element in _FIRST:
+            names = _joined(names, ELEMENTS[element])
+        joint.names, joint.held = names, _TIMING
+        groups = profile_starts(joint.core, bare, joint.windows)
+        few = self._few(joint)
+        starts = [best_starts(self.roller, few, group, 1)[0] for group in groups]
+        self._descend(joint, starts, 3)
+
+    def _release(self) -> None:
+        """Let halves have set-points of their own, to tell how far apart they end."""
+        for joint in self.joints:
+            joint.held = ()
+            joint.fits = [
+                self._fitted(joint, side, [values], self.steps).values
+                for side, values in enumerate(joint.fits)
+            ]
+            self.errors[joint.number] = self._left_out(joint, joint.fits)
+
+    def _few(self, joint: ServoJoint) -> list[ServoMotion]:
+        """Return windows that tell most starts to lead nowhere."""
+        number = 20 if self.is_short else 8
+        return joint.windows[:: max(1, len(joint.windows) // number)]
+
+    def _descend(
+        self, joint: ServoJoint, starts: Sequence[Values], iterations: int
+    ) -> None:
+        """Take a joint to the lowest valley that some starts lead to.
+
+        Valleys are chosen on all windows: halves in two of them would say nothing of
+        each other. Both begin where that is lowest.
+        """
+        few = fit_servos(
+            self.roller, self._few(joint), starts, joint.names,
+            iterations=6, prior=joint.prior,
+        )  # fmt: skip
+        best = ranked(self.roller, self._few(joint), few, joint.prior)[:2]
+        starts = [fit.values for fit in best]
+        joint.fits = self._refitted(joint, joint.names, starts, iterations)
+        self.errors[joint.number] = self._left_out(joint, joint.fits)
+
+    def _refitted(
+        self,
+        joint: ServoJoint,
+        names: Sequence[str],
+        starts: Sequence[Values],
+        iterations: int,
+    ) -> list[dict[str, float]]:
+        """Return the fits of both halves from the best fit of all windows."""
+        fits = fit_servos(
+            self.roller, joint.windows, starts, names,
+            iterations=iterations, prior=joint.prior,
+        )  # fmt: skip
+        best = ranked(self.roller, joint.windows, fits, joint.prior)[0]
+        return self._halved(joint, names, best.values, self.steps)
+
+    def _halved(
+        self, joint: ServoJoint, names: Sequence[str], start: Values, iterations: int
+    ) -> list[dict[str, float]]:
+        """Return the fits of both halves from one start."""
+        return [
+            self._fitted(joint, side, [start], iterations, names).values
+            for side in (0, 1)
+        ]
+
+    def _lower_valleys(self, what: str, done: float) -> None:
+        """Look for lower valleys of joints that are explained worse than rounding.
+
+        Around their own, and where the other joints' servos are: those of one arm are
+        of one type, and what shows clearly in one is a start for all.
+        """
+        ratios = {j.number: self.errors[j.number] / j.bare_error for j in self.joints}
+        models = {j.number: dict(j.fits[0]) for j in self.joints}
+        best = sorted(self.joints, key=lambda j: ratios[j.number])
+        for joint in [j for j in self.joints if not self._is_exact(j)]:
+            self.progress(what, done)
+            others = [models[j.number] for j in best if j is not joint]
+            starts = [
+                *joint.fits,
+                *shaken(joint.fits[0], joint.names, self.random, self.draws),
+                *borrowed(joint.fits[0], joint.names, others),
+            ]
+            self._descend(joint, starts, 6)
 
     def _prune(self) -> None:
         """Take away what models can do without, now that the other elements are there.
@@ -177,10 +254,16 @@ class Growth:
         Of the many elements tried some pass by chance, and some only stood for others
         that came later.
         """
-        self._without_derivative()
+        for joint in self.joints:
+            self._drop_idle(joint)
+        for element in _FIRST[:2]:
+            self._drop_from_all(element)
+        for element in reversed(_FIRST[2:]):
+            self._reconsider(element)
+        if any(joint.limits for joint in self.joints):
+            self._reconsider("torque limit")
         for joint in self.joints:
             self.progress("what is not needed", 0.8)
-            self._drop_idle(joint)
             self._drop_vague(joint)
             for element in reversed(ELEMENTS):
                 self._drop_unshown(joint, element)
@@ -259,35 +342,30 @@ class Growth:
             if not names:
                 return
 
-    def _without_derivative(self) -> None:
-        """Take a derivative gain from all joints of a profile, if none needs it."""
-        own = [j for j in self.joints if set(ELEMENTS[_PROFILE]) <= set(j.names)]
-        if not own:
-            return
+    def _drop_from_all(self, element: str) -> None:
+        """Take an element of all servos' firmware from all joints, if none needs it."""
+        name = ELEMENTS[element][0]
+        own = [j for j in self.joints if name in j.names]
         trials = {}
         for joint in own:
-            names = tuple(n for n in joint.names if n != "derivative")
-            fits = []
-            for side, values in enumerate(joint.fits):
-                start = without(values, names)
-                # What it hastened, the delay had to make up for; it damped, too, within
-                # the limit of torque.
-                gain, within = values["derivative"], start["limited_damping"]
-                start["delay"] -= gain / values["stiffness"]
-                start["damping"] += gain
-                if "limited_damping" in names:
-                    inner = within * values["damping"] + gain
-                    start["limited_damping"] = inner / start["damping"]
-                fit = self._fitted(joint, side, [start], 2 * self.steps, names)
-                fits.append(fit.values)
+            names = meaningful([n for n in joint.names if n != name])
+            starts = [without_derivative(without_limits(v, names), v)
+                      for v in joint.fits]  # fmt: skip
+            fits = self._refitted(joint, names, starts, 2 * self.steps)
             trials[joint.number] = names, fits, self._left_out(joint, fits)
         before = sum(self.errors[j.number] for j in own)
-        # It has to be worth what any element has to.
-        if sum(t[2] for t in trials.values()) > (1.0 + WORTH) * before:
+        after = sum(t[2] for t in trials.values())
+        is_needed = after > (1.0 + WORTH) * before
+        mean = (self._mean_error() * len(self.joints) + after - before) / len(
+            self.joints
+        )
+        self.verdicts[element] = ServoElement(
+            element, mean, self._mean_error(), is_needed
+        )
+        if is_needed:
             return
         for joint in own:
-            names, fits, error = trials[joint.number]
-            joint.names, joint.fits = names, fits
+            joint.names, joint.fits, error = trials[joint.number]
             self.errors[joint.number] = error
 
     def reconsidered(self, element: str) -> tuple[ServoElement, ...]:
@@ -296,76 +374,13 @@ class Growth:
         self._reconsider(element)
         return tuple(self.verdicts.values())
 
-    def _other_valleys(self, done: float) -> None:
-        """Look for lower valleys of joints that are explained worse than rounding."""
-        for joint in [j for j in self.joints if not self._is_exact(j)]:
-            self.progress("other valleys", done)
-            self._shake(joint)
-            before = self.errors[joint.number]
-            self.errors[joint.number] = self._left_out(joint, joint.fits)
-            # Elsewhere, what was refused may be needed. Judgement: a hundredth is
-            # within the scatter between halves of the motions.
-            if abs(self.errors[joint.number] - before) > 0.01 * before:
-                joint.tried.clear()
-
-    def _slews(
-        self, first: Mapping[int, tuple[tuple[str, ...], list[dict[str, float]]]]
-    ) -> None:
-        """Begin again with the limit of speed where it alone explains more.
-
-        Without it limits of torque and acceleration stand for it, and keep it out.
-
-        Args:
-            first: Of every joint, names and fits before anything was added.
-        """
-        limited, before = [], self._mean_error()
-        for joint in [j for j in self.joints if np.isfinite(j.core["slew"])]:
-            self.progress(_SLEW, 0.37)
-            grown = joint.names, joint.fits
-            joint.names, joint.fits = first[joint.number]
-            fits = self._with(joint, ELEMENTS[_SLEW])
-            error = self._left_out(joint, fits)
-            if error < self.errors[joint.number]:
-                joint.names, joint.fits = _joined(joint.names, ELEMENTS[_SLEW]), fits
-                self.errors[joint.number] = error
-                limited.append(joint)
-            else:
-                joint.names, joint.fits = grown
-        if limited:
-            self._set_points(limited)
-            after = self._mean_error()
-            self.verdicts[_SLEW] = ServoElement(_SLEW, before, after, True)
-
-    def _set_points(self, joints: Sequence[ServoJoint]) -> None:
-        """Find the set-points' limits first, beside friction of any kind.
-
-        Without friction limits stand for it, and friction for limits. Friction that is
-        not needed beside the limits is taken away again.
-        """
-        for joint in joints:
-            for element in _FRICTION:
-                self.progress(element, 0.35)
-                joint.fits = self._with(joint, ELEMENTS[element])
-                joint.names = _joined(joint.names, ELEMENTS[element])
-            self.errors[joint.number] = self._left_out(joint, joint.fits)
-        for element in _SET_POINT:
-            self.progress(element, 0.36)
-            self._try(element, joints)
-        for element in _FRICTION:
-            self._reconsider(element, joints)
-        for joint in joints:
-            joint.tried.clear()
-
-    def _reconsider(
-        self, element: str, among: Sequence[ServoJoint] | None = None
-    ) -> None:
-        """Take an element away from the joints, or some, that do not need it."""
+    def _reconsider(self, element: str) -> None:
+        """Take an element away from the joints that do not need it."""
         added = set(ELEMENTS[element])
         errors = dict(self.errors)
-        joints = self.joints if among is None else among
-        for joint in [j for j in joints if added <= set(j.names)]:
+        for joint in [j for j in self.joints if added & set(j.names)]:
             errors[joint.number] = self._drop(joint, ELEMENTS[element])
-        is_needed = any(added <= set(j.names) for j in self.joints)
+        is_needed = any(added & set(j.names) for j in self.joints)
         self.verdicts[element] = ServoElement(
             element,
             float(np.mean(list(errors.values()))),
@@ -397,16 +412,21 @@ class Growth:
                 worth.
         """
         names = meaningful([n for n in joint.names if n not in added])
-        fits = []
-        for side, values in enumerate(joint.fits):
-            start = without_limits(values, names)
+        starts = [without_limits(values, names) for values in joint.fits]
+        for start in starts:
             # What it did is dry friction again.
             start["coulomb"] = max(start["coulomb"], joint.core["coulomb"])
-            fits.append(
+        if set(added) & {*_TIMING, "saturation"}:
+            fits = self._refitted(joint, names, starts, 2 * self.steps)
+        else:
+            fits = [
                 self._fitted(joint, side, [start], 2 * self.steps, names).values
-            )
-        before, after = self.errors[joint.number], self._left_out(joint, fits)
-        more = max(WORTH * before, self._least(joint))
+                for side, start in enumerate(starts)
+            ]
+        rows = self._window_errors(joint, joint.fits, fits)
+        before, after = self.errors[joint.number], _mean(rows[1])
+        # As where elements are added.
+        more = max(WORTH * before, self._least(joint), _SURE * doubt(rows[1] - rows[0]))
         if tolerance is not None:
             more = tolerance * before
         if after < before + more:
@@ -414,11 +434,11 @@ class Growth:
             self.errors[joint.number] = after
         return after
 
-    def _try(self, element: str, among: Sequence[ServoJoint] | None = None) -> None:
-        """Add an element to the joints, or some, that it predicts better for."""
+    def _try(self, element: str) -> None:
+        """Add an element to the joints that it predicts better for."""
         added = ELEMENTS[element]
         lacking = [
-            j for j in (self.joints if among is None else among)
+            j for j in self.joints
             if not set(added) <= set(j.names)
             and len(j.names) != j.tried.get(element)
             and (element not in self.verdicts or not self._is_exact(j))
@@ -435,9 +455,7 @@ class Growth:
             j.number: max(self._least(j), _SURE * doubt(np.subtract(*rows[j.number])))
             for j in lacking
         }
-        # Judgement: a profile is fitted for longer than what it is compared with.
-        worth = 4.0 * WORTH if element == _PROFILE else WORTH
-        willing = takers({n: self.errors[n] for n in after}, after, least, worth)
+        willing = takers({n: self.errors[n] for n in after}, after, least)
         taken = self.errors | ({n: after[n] for n in willing} if willing else after)
         # What some joints took before is needed, whatever the others say now.
         if willing or not any(set(added) <= set(j.names) for j in self.joints):
@@ -450,98 +468,6 @@ class Growth:
                 joint.names = _joined(joint.names, added)
                 joint.fits = trials[joint.number]
                 self.errors[joint.number] = after[joint.number]
-        if element == _PROFILE and willing:
-            self._spread()
-
-    def _spread(self) -> None:
-        """Give all joints the set-point's profile that some of them show.
-
-        It is in the firmware, and the same in all servos of an arm; few motions are
-        quick enough to show it in every joint.
-        """
-        added = ELEMENTS[_PROFILE]
-        donors = [j for j in self.joints if set(added) <= set(j.names)]
-        sure = agreeing(donors)
-        # Judgement: an arm has servos of two types, such as a gripper's, at most.
-        timings = _timings([values for j in sure for values in j.fits])[:2]
-        for joint in self.joints:
-            self.progress(_PROFILE, 0.4)
-            # Judgement: as for shared values; a joint that has its own keeps it if that
-            # predicts better.
-            factor = 1.0 - WORTH if joint in sure else 1.03
-            if joint in donors and any(
-                max(_apart(f, timing) for f in joint.fits) < _ALIKE
-                for timing in timings
-            ):
-                continue
-            trials = [self._profiled(joint, timing) for timing in timings]
-            errors = [_mean(row) for row in self._window_errors(joint, *trials)]
-            k = int(np.argmin(errors))
-            if errors[k] < factor * self.errors[joint.number]:
-                joint.names, joint.fits = _joined(joint.names, added), trials[k]
-                self.errors[joint.number] = errors[k]
-
-    def _profiled(self, joint: ServoJoint, timing: Values) -> list[dict[str, float]]:
-        """Return the fits of both halves from another servo's set-point profile."""
-        names = _joined(joint.names, ELEMENTS[_PROFILE])
-        fits = []
-        for side, values in enumerate(joint.fits):
-            start = dict(values) | dict(timing)
-            if values["derivative"] == 0.0:
-                # As in `element_starts`: half of what seemed to be damping.
-                start["damping"] = start["derivative"] = 0.55 * values["damping"]
-            fit = self._fitted(joint, side, [start], 2 * self.steps, names)
-            fits.append(fit.values)
-        return fits
-
-    def _borrow(self) -> None:
-        """Give a joint the model of another's servo, where that predicts better.
-
-        Elements are added one at a time, and a first one that only stands for others
-        keeps those out. Servos of one arm are of one type: where one of them came to a
-        better model, it is a start for all.
-        """
-        # Judgement: the two that are explained best; with all, it takes long.
-        ratios = {j.number: self.errors[j.number] / j.bare_error for j in self.joints}
-        best = sorted(self.joints, key=lambda j: ratios[j.number])[:2]
-        models = [(j.number, j.names, j.fits) for j in best]
-        for joint in [j for j in self.joints if not self._is_exact(j)]:
-            own = [{n: values[n] for n in ("offset", "zero")} for values in joint.fits]
-            for number, names, values in models:
-                if number == joint.number:
-                    continue
-                self.progress("other servos", 0.5)
-                starts = [dict(v) | mine for v, mine in zip(values, own, strict=True)]
-                fits = [
-                    self._fitted(joint, side, [start], 2 * self.steps, names).values
-                    for side, start in enumerate(starts)
-                ]
-                error = self._left_out(joint, fits)
-                if error < (1.0 - WORTH) * self.errors[joint.number]:
-                    joint.names, joint.fits = names, fits
-                    self.errors[joint.number] = error
-
-    def _shake(self, joint: ServoJoint) -> None:
-        """Look for a lower valley around a joint's fits, and take both halves there."""
-        number, draws = (20, 7) if self.is_short else (8, 3)
-        few = joint.windows[:: max(1, len(joint.windows) // number)]
-        starts = [
-            start
-            for values in joint.fits
-            for start in (values, *shaken(values, joint.names, self.random, draws))
-        ]
-        # Most lead nowhere, and few windows tell.
-        for windows, count, iterations in ((few, 3, 8), (joint.windows, 1, 6)):
-            fits = fit_servos(
-                self.roller, windows, starts, joint.names,
-                iterations=iterations, prior=joint.prior,
-            )  # fmt: skip
-            best = ranked(self.roller, windows, fits, joint.prior)
-            starts = [fit.values for fit in best[:count]]
-        joint.fits = [
-            self._fitted(joint, side, [values, *starts], self.steps).values
-            for side, values in enumerate(joint.fits)
-        ]
 
     def _is_shown(self, element: str) -> bool:
         """Return whether an element can show in these motions."""
@@ -590,46 +516,39 @@ class Growth:
         iterations: int,
         names: Sequence[str] | None = None,
     ) -> ServoFit:
-        """Return the best fit of one half from some starts."""
+        """Return the best fit of one half from some starts.
+
+        Few motions are quick, and a half without them says little of the set-point:
+        that is as all windows have it.
+        """
+        free = [n for n in names or joint.names if n not in joint.held]
         fits = fit_servos(
-            self.roller, joint.halves[side], starts, names or joint.names,
+            self.roller, joint.halves[side], starts, free,
             iterations=iterations, prior=joint.prior,
         )  # fmt: skip
         return ranked(self.roller, joint.halves[side], fits, joint.prior)[0]
 
     def _with(self, joint: ServoJoint, added: Sequence[str]) -> list[dict[str, float]]:
         """Return the fits of both halves with an element added."""
-        fits = []
         grown = _joined(joint.names, added)
-        for side, values in enumerate(joint.fits):
-            windows = joint.halves[side]
-            starts = element_starts(values, added, windows)
-            if len(added) > 1 and set(added) & set(LIMITS):
-                # What they are worth shows once the others have made room for them, and
-                # where commands change most.
-                telling = sorted(windows, key=sharpness_of, reverse=True)
-                trials = fit_servos(
-                    self.roller, telling[: -(-len(windows) // 3)], starts, grown,
-                    iterations=6,
-                    prior=joint.prior,
-                )  # fmt: skip
-                nearest = ranked(self.roller, windows, trials, joint.prior)[0].values
-                fit = self._fitted(joint, side, [nearest], 2 * self.steps, grown)
-                fits.append(fit.values)
-                continue
-            limits = [name for name in LIMITS if name in grown]
-            count = 1
-            if (
-                set(added) & set(LIMITS)
-                and np.isfinite([joint.core[name] for name in limits]).all()
-            ):
-                # What the random starts came to, with what has been added since.
-                first = {n: joint.core[n] for n in (*self.core, *limits)}
-                starts.append(dict(values) | first)
-                count = 2
-            best = best_starts(self.roller, windows, starts, count)
-            fits.append(self._fitted(joint, side, best, self.steps, grown).values)
-        return fits
+        starts = [
+            element_starts(values, added, windows)
+            for values, windows in zip(joint.fits, joint.halves, strict=True)
+        ]
+        # Of one size, or at one limit, in both halves.
+        costs = sum(
+            start_costs(self.roller, windows, own)
+            for own, windows in zip(starts, joint.halves, strict=True)
+        )
+        k = int(np.argmin(costs))
+        if "saturation" in added:
+            # A limit of torque delays, and the set-point makes room for it.
+            own = [own[k] for own in starts]
+            return self._refitted(joint, grown, own, self.steps)
+        return [
+            self._fitted(joint, side, [own[k]], self.steps, grown).values
+            for side, own in enumerate(starts)
+        ]
 
     def _left_out(self, joint: ServoJoint, fits: Sequence[Values]) -> float:
         """Return the mean error in [rad] of each half's fit on the other half."""
@@ -665,31 +584,6 @@ class Growth:
         return float(np.sqrt(max(ratio, 1.0))) if np.isfinite(ratio) else 1.0
 
 
-def agreeing(donors: Sequence[ServoJoint]) -> Sequence[ServoJoint]:
-    """Return joints whose limit shows: it is the same in both halves of the motions."""
-    return [j for j in donors if _apart(j.fits[0], j.fits[1]) < _ALIKE] or donors
-
-
-def _apart(one: Values, other: Values) -> float:
-    """Return how far two set-points' accelerations are apart, as a logarithm."""
-    return abs(float(np.log(one["acceleration"] / other["acceleration"])))
-
-
-def _timings(servos: Sequence[Values]) -> list[dict[str, float]]:
-    """Return acceleration and delay of servos, those of one firmware taken together."""
-    groups: list[list[Values]] = []
-    for values in sorted(servos, key=lambda v: v["acceleration"]):
-        if groups and _apart(groups[-1][0], values) < _ALIKE:
-            groups[-1].append(values)
-        else:
-            groups.append([values])
-    return [
-        {name: float(np.median([v[name] for v in group]))
-         for name in ("acceleration", "delay")}
-        for group in sorted(groups, key=len, reverse=True)
-    ]  # fmt: skip
-
-
 def _joined(names: Sequence[str], added: Sequence[str]) -> tuple[str, ...]:
     """Return names and those added that are not among them."""
     return (*names, *(name for name in added if name not in names))
@@ -705,7 +599,6 @@ def takers(
     before: Mapping[int, float],
     after: Mapping[int, float],
     least: Mapping[int, float],
-    worth: float = WORTH,
 ) -> set[int]:
     """Return the joints that take an element, by their errors on motions left out.
 
@@ -714,9 +607,9 @@ def takers(
     too, but those it would harm, and how much it would harm those is not counted.
     """
     saved = {n: before[n] - after[n] for n in after}
-    own = {n for n in after if saved[n] > max(worth * before[n], least[n])}
+    own = {n for n in after if saved[n] > max(WORTH * before[n], least[n])}
     # Judgement: a hundredth is within the scatter between halves of the motions.
     parts = {n: max(saved[n] / before[n], -0.01) for n in after}
-    if own and float(np.mean(list(parts.values()))) > worth:
+    if own and float(np.mean(list(parts.values()))) > WORTH:
         return {n for n in after if parts[n] > -0.01}
     return own

@@ -494,10 +494,10 @@ class _Identification(JointMotions):
 
         Limits that drift to where they limit nothing are taken away.
         """
-        # One joint alone may take its time, and start from both halves' fits.
+        # One joint alone may take its time.
         is_alone = self.dof == 1
         trials = fit_servos(
-            self.roller, joint.windows, joint.fits[: 2 if is_alone else 1],
+            self.roller, joint.windows, joint.fits,
             joint.names, iterations=25 if is_alone else 8, prior=joint.prior,
         )  # fmt: skip
         near = ranked(self.roller, joint.windows, trials, joint.prior)[0]
@@ -641,7 +641,7 @@ class _Identification(JointMotions):
         models = [set(joint.names) for joint in joints]
         elements = tuple(
             e
-            if any(set(ELEMENTS.get(e.name, ())) <= names for names in models)
+            if any(set(ELEMENTS.get(e.name, names)) & names for names in models)
             else replace(e, is_needed=False)
             for e in elements
         )

@@ -55,7 +55,8 @@ class ServoJoint:
 
     `names` are the parameters its model has by now, `tried` how many there were when an
     element was refused, `bare_error` the core's error in [rad] on motions left out,
-    `prior` holds its torques to those of the other servos; `apart` is half of what the
+    `prior` holds its torques to those of the other servos, `held` are parameters that
+    halves take from all windows; `apart` is half of what the
     two halves' fits differ by, `offset` the same in fitted
     coordinates, and `left_out_ratio` their error on each other's motions over that on
     their own; `limits` are parameters beside the core's that contact was told apart by;
@@ -72,6 +73,7 @@ class ServoJoint:
     tried: dict[str, int] = field(default_factory=dict)
     bare_error: float = np.inf
     prior: Prior | None = None
+    held: tuple[str, ...] = ()
     is_alike: bool = False
     apart: dict[str, float] = field(default_factory=dict)
     offset: np.ndarray = field(default_factory=lambda: np.zeros(0))
@@ -122,9 +124,8 @@ class JointMotions:
         self.progress, self.dof = progress, arms[0].dof
         self.whole = Roller(arms[0])
         # Not the caller's seed: starts are compared on the same halves and windows.
-        self.split = np.random.default_rng(0)
         # Motions in an order that no file name decides.
-        self.half = self.split.permutation(len(motions)) % 2
+        self.half = np.random.default_rng(0).permutation(len(motions)) % 2
         # Few joints leave time for more windows.
         self.windows_s = _WINDOWS_S * (4.0 if self.dof <= 2 else 1.0)
         self.zeros, self.zero_std = np.zeros(self.dof), np.zeros(self.dof)
@@ -169,7 +170,8 @@ class JointMotions:
             quick = order[: count // 4]
             weight[quick] = 0.0
             if count:
-                picked = self.split.choice(
+                # The same ones whenever, and from whatever start, they are drawn.
+                picked = np.random.default_rng([joint.number, side]).choice(
                     len(windows), count - len(quick), replace=False,
                     p=weight / weight.sum(),
                 )  # fmt: skip
@@ -325,7 +327,6 @@ class JointMotions:
             return
         moving = [joint for joint in joints if joint.moves]
         states = [(list(joint.motions), joint.halves, joint.fits) for joint in joints]
-        drawn = self.split.bit_generator.state
         names = {
             joint.number: [
                 *core, *(n for n in LIMITS if np.isfinite(joint.fits[0][n]))
@@ -358,7 +359,6 @@ class JointMotions:
             return
         for joint, (motions, halves, fits) in zip(joints, states, strict=True):
             joint.motions, joint.halves, joint.fits = motions, halves, fits
-        self.split.bit_generator.state = drawn
 
     def _stepped_zeros(
         self,

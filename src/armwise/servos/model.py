@@ -156,7 +156,6 @@ CORE = ("stiffness", "damping", "coulomb", "armature", "delay")
 
 ELEMENTS: dict[str, tuple[str, ...]] = {
     "acceleration limit": ("acceleration",),
-    "set-point profile": ("acceleration", "derivative"),
     "slew limit": ("slew",),
     "load friction": ("driving", "back_driven"),
     "Stribeck friction": ("static", "load_static", "stribeck_speed"),

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from armwise.servos.model import (
+    LIMITS,
     PARAMETERS,
     Values,
     decode,
@@ -17,6 +19,9 @@ from armwise.servos.model import (
     units_of,
 )
 from armwise.servos.rollout import SUBSTEP, Roller, ServoMotion
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
 # Judgement: direct drives reach some 60 rad/s; what is beyond stands for a delay.
 _FASTEST = {"acceleration": 5e3, "slew": 100.0}
@@ -114,13 +119,100 @@ def best_starts(
     count: int,
 ) -> list[dict[str, float]]:
     """Return those starts whose free runs are nearest, best first."""
+    costs = start_costs(roller, motions, starts)
+    return [dict(starts[k]) for k in np.argsort(costs, kind="stable")[:count]]
+
+
+def start_costs(
+    roller: Roller, motions: Sequence[ServoMotion], starts: Sequence[Values]
+) -> Float[np.ndarray, " starts"]:
+    """Return how far free runs of starts are off, in [rad] over all rows."""
     runs = roller.run(motions, tables_of(stacked(starts)))
     total = np.zeros(len(starts))
     for run, m in zip(runs, motions, strict=True):
         e = np.abs(run[:, m.mask[:, 0], 0] - m.q[m.mask[:, 0], 0])
         # Judgement: beyond 0.1 rad one start is as wrong as another.
         total += np.where(np.isfinite(e), np.minimum(e, 0.1), 1.0).sum(1)
-    return [dict(starts[k]) for k in np.argsort(total)[:count]]
+    return total
+
+
+# Judgement: from hobby servos' slow profiles to no limit that a log would show.
+_PROFILES = (12.0, 25.0, 50.0, 100.0, 2e3)
+"""Accelerations in [rad/s²] that set-points start from."""
+
+# Judgement: a limit, and a derivative gain, change how late a servo is by so much.
+_LATER = (-0.01, 0.0, 0.008, 0.02)
+"""What is added to the core's delay in [s]."""
+
+_FRICTION = {"driving": 0.03, "back_driven": 0.03, "load_static": 0.03}
+"""Sizes of friction that set-points are sought beside."""
+
+
+def profile_starts(
+    core: Values, bare: Values, windows: Sequence[ServoMotion]
+) -> list[list[dict[str, float]]]:
+    """Return groups of starts, one for every valley that set-points are known to have.
+
+    Accelerations, and the damping all the motor's or half of it a derivative gain's. In
+    each group delays, limits of speed and how friction falls off vary, and the best is
+    as good as any.
+
+    Args:
+        core: What the random starts came to, limits included.
+        bare: The same without limits of the set-point.
+        windows: That will be fitted.
+    """
+    speed = max((fastest(w) for w in windows), default=1.0)
+    base = dict(bare) | _FRICTION | {"static": 0.1 * bare["coulomb"]}
+    own = dict(zip(LIMITS, (2e3, 10.0 * speed), strict=True))
+    own |= {n: core[n] for n in LIMITS if np.isfinite(core[n])}
+    groups = [[dict(core) | {k: base[k] for k in (*_FRICTION, "static")} | own]]
+    for acceleration in _PROFILES:
+        for part in (0.0, 0.55):
+            timing = {
+                "acceleration": acceleration,
+                "derivative": max(part, 0.01) * bare["damping"],
+                "damping": (part or 1.0) * bare["damping"],
+            }
+            groups.append([
+                base | timing
+                | {"slew": factor * speed, "delay": bare["delay"] + later}
+                | {"stribeck_speed": falls}
+                for factor in (10.0, 0.7, 0.35)
+                for later in _LATER
+                for falls in (0.05, 0.3)
+            ])  # fmt: skip
+    return groups
+
+
+_TIMING = ("delay", *LIMITS)
+"""What firmware does alike in all servos of one type."""
+
+
+def borrowed(
+    values: Values, names: Sequence[str], others: Sequence[Values]
+) -> list[dict[str, float]]:
+    """Return servos with what others of their arm have: the timing, or all of it.
+
+    Args:
+        values: Of a servo.
+        names: Its fitted parameters.
+        others: Servos, those that are explained best first.
+    """
+    starts = []
+    whole = tuple(n for n in names if n not in ("offset", "zero"))
+    # Judgement: of whole models two; with all, it takes long.
+    for group, lenders in ((_TIMING, others), (whole, others[:2])):
+        for other in lenders:
+            taken = {n: other[n] for n in group
+                     if n in names and other[n] != PARAMETERS[n].absent}  # fmt: skip
+            start = dict(values) | taken
+            if "derivative" in names and group is _TIMING:
+                total = values["damping"] + values["derivative"]
+                part = other["derivative"] / (other["damping"] + other["derivative"])
+                start |= {"derivative": part * total, "damping": (1.0 - part) * total}
+            starts.append(start)
+    return starts
 
 
 def element_starts(
@@ -134,38 +226,6 @@ def element_starts(
         for name in added:
             start[name] = factor * float(units[name][0])
         starts.append(start)
-    if added == ("acceleration", "derivative"):
-        # The derivative gain does half of what seemed to be damping, and what a limit
-        # and it leave of the lag is the delay's.
-        half = dict.fromkeys(("damping", "derivative"), 0.55 * values["damping"])
-        # A limit alone has taken more of the delay.
-        later = [0.008]
-        limits = [float(a) for a in np.geomspace(10.0, 160.0, 5)]
-        nested: list[dict[str, float]] = []
-        if np.isfinite(values["acceleration"]):
-            later.append(0.025)
-            limits.append(values["acceleration"])
-            # As it is, but for a little of the derivative gain.
-            nested = starts[:1]
-            nested[0]["acceleration"] = values["acceleration"]
-        return nested + [
-            dict(values) | half
-            | {"acceleration": limit, "delay": values["delay"] + late}
-            for limit in limits
-            for late in later
-        ]  # fmt: skip
-    if added == ("acceleration",):
-        grid = np.geomspace(5.0, 320.0, 13)
-        delays = values["delay"] + np.array([-0.02, -0.01, -0.005, 0.0, 0.005])
-        return [
-            dict(values) | {"acceleration": float(a), "delay": float(d)}
-            for a in grid
-            for d in delays
-        ]
-    if added == ("slew",):
-        speed = max(fastest(w) for w in windows)
-        return [dict(values) | {"slew": float(f * speed)}
-                for f in np.geomspace(0.1, 1.0, 12)]  # fmt: skip
     if "saturation" in added:
         effort = max(_effort(w) for w in windows) * values["stiffness"]
         limits = [float(f * effort) for f in np.geomspace(0.02, 1.0, 16)]
@@ -249,6 +309,18 @@ def without_limits(values: Values, names: Sequence[str]) -> dict[str, float]:
     if np.isfinite(values["acceleration"]) and "acceleration" not in names:
         # A set-point with any limit takes its steps by the end of a part.
         start["delay"] += 0.5 * SUBSTEP
+    return start
+
+
+def without_derivative(start: dict[str, float], values: Values) -> dict[str, float]:
+    """Return a start whose damping and delay do what a derivative gain did."""
+    gain = values["derivative"]
+    if start["derivative"] == 0.0 and gain > 0.0:
+        inner = start["limited_damping"] * values["damping"] + gain
+        start["delay"] -= gain / values["stiffness"]
+        start["damping"] += gain
+        if start["limited_damping"] > 0.0:
+            start["limited_damping"] = inner / start["damping"]
     return start
 
 
