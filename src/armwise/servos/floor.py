@@ -314,7 +314,10 @@ class _Search:
                 if low.sum() < self.least:
                     continue
                 if floor is None:
-                    level = float(np.median(z[low]))
+                    # No floor is where the point moves freely. Judgement: but for a
+                    # hundredth of rows, in which nobody noticed that it was held.
+                    free_to = np.quantile(z[~self.held], 0.01)
+                    level = float(min(np.median(z[low]), free_to))
                     one = Floor((number,), point[None, :3], level, _STIFFNESS)
                 else:
                     one = Floor(
