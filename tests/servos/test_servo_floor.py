@@ -116,7 +116,7 @@ def test_a_floor_is_found_to_millimetres(robot):
     servo = on_floor(robot, -0.25)
     motions, held = logs_on(servo, robot, range(3))
     assert 0.02 < np.concatenate(held).mean() < 0.5
-    floor = find_floor(robot, replace(servo, floor=None).table, motions, held)
+    floor, _ = find_floor(robot, replace(servo, floor=None).table, motions, held)
     assert floor is not None
     found = replace(servo, floor=floor)
     [(other, rows)] = [(m[0], h[0]) for m, h in [logs_on(servo, robot, [7])]]
@@ -134,7 +134,7 @@ def test_a_floor_of_any_friction_is_where_it_is(robot, friction):
     """A smooth floor that stands for a rough one is millimetres off."""
     servo = on_floor(robot, -0.25, friction=friction)
     motions, held = logs_on(servo, robot, range(3))
-    floor = find_floor(robot, replace(servo, floor=None).table, motions, held)
+    floor, _ = find_floor(robot, replace(servo, floor=None).table, motions, held)
     assert floor is not None
     assert floor.height == pytest.approx(-0.25, abs=2e-3)
     assert floor.points[0, [0, 2]] == pytest.approx(TIP[[0, 2]], abs=3e-3)
@@ -143,7 +143,7 @@ def test_a_floor_of_any_friction_is_where_it_is(robot, friction):
     # A planar arm has no motion that shows where across it the point is.
     assert np.isinf(floor.points_std[0, 1])
     said = floor.statement(robot)
-    assert "l1 up, -25" in said
+    assert f"l1 up, {1e3 * floor.height:.0f} ± " in said
     assert "± ?" in said
     assert ("of friction 0.5" if friction else "without friction") in said
 
@@ -158,7 +158,20 @@ def test_no_floor_is_found_where_a_joint_meets_a_wall(robot):
     far = np.abs(free.rollouts(motions[-1:])[0] - motions[-1].q) > 0.01
     held.append(far.any(axis=1))
     assert held[-1].sum() > 50
-    assert find_floor(robot, free.table, motions, held) is None
+    floor, reason = find_floor(robot, free.table, motions, held)
+    assert floor is None
+    assert reason == "free runs are nowhere below where links were held"
+
+
+def test_a_floor_that_is_not_taken_is_told_with_its_height(robot, monkeypatch):
+    servo = on_floor(robot, -0.25)
+    motions, held = logs_on(servo, robot, range(2))
+    monkeypatch.setattr("armwise.servos.floor._WORTH", 0.9999)
+    floor, reason = find_floor(robot, replace(servo, floor=None).table, motions, held)
+    assert floor is None
+    best, explained = reason.split(" above the base's origin, explains ")
+    assert best.startswith("the best, under l1 -2")
+    assert explained.endswith(" % of the errors there, and 100 % is asked")
 
 
 def test_a_floor_that_only_friction_explains_is_found(robot, monkeypatch):
@@ -167,7 +180,7 @@ def test_a_floor_that_only_friction_explains_is_found(robot, monkeypatch):
     motions, held = logs_on(servo, robot, range(2))
     # A smooth one explains a third here, and a tenth on arms with more joints.
     monkeypatch.setattr("armwise.servos.floor._WORTH", 0.5)
-    floor = find_floor(robot, replace(servo, floor=None).table, motions, held)
+    floor, _ = find_floor(robot, replace(servo, floor=None).table, motions, held)
     assert floor is not None
     assert floor.height == pytest.approx(-0.24, abs=3e-3)
     assert floor.friction == pytest.approx(0.9, abs=0.1)
@@ -181,7 +194,7 @@ def test_rows_that_nothing_holds_make_no_floor(robot):
     random = np.random.default_rng(0)
     held = [random.random(len(m.time)) < 0.3 for m in motions]
     for servo in (free, replace(free, values=wrong)):
-        assert find_floor(robot, servo.table, motions, held) is None
+        assert find_floor(robot, servo.table, motions, held)[0] is None
 
 
 def test_a_file_keeps_the_floor(robot, tmp_path):

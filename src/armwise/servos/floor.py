@@ -31,7 +31,7 @@ _WINDOW_S = 10.0
 """Length in [s] of windows a floor is fitted to."""
 
 # Judgement: some hundred seconds tell four numbers a point.
-_MOST_WINDOWS = 16
+_MOST_WINDOWS = 12
 """Windows that are fitted, at most."""
 
 # Judgement: less is an encoder's step at the end of a small arm.
@@ -177,8 +177,8 @@ def find_floor(
     table: ServoTables,
     motions: Sequence[ServoMotion],
     held: Sequence[np.ndarray],
-) -> Floor | None:
-    """Find the floor that holds joints back, if it is one.
+) -> tuple[Floor | None, str]:
+    """Find the floor that holds joints back, if it is one; or say why none is taken.
 
     Links are tried from the last one inwards; a point of them is moved, with the
     floor's height and stiffness, until the arm's free runs touch it as the arm did.
@@ -188,21 +188,36 @@ def find_floor(
         table: Of its servos, without a floor.
         motions: Of the whole arm.
         held: Of every motion, rows in which a joint is held back.
+
+    Returns:
+        The floor, or None and the reason; that is empty where nothing is held for long.
     """
     if not np.any(arm.gravity):
-        return None
+        return None, ""
     search = _Search(arm, table, motions, held)
-    floor = search.floor() if search.windows else None
+    if not search.windows:
+        return None, ""
+    floor, part = search.floor()
+    if floor is None:
+        return None, "free runs are nowhere below where links were held"
+    if part < _WORTH:
+        return None, (
+            f"the best, {search.place(floor)}, explains {100 * part:.0f} % of the "
+            f"errors there, and {100 * _WORTH:.0f} % is asked"
+        )
     for _ in range(_ROUNDS):
-        if floor is None or floor.stiffness < _SOFTEST:
-            return None
+        if floor.stiffness < _SOFTEST:
+            return None, (
+                f"the best, {search.place(floor)}, gives way by {floor.stiffness:.0f} "
+                "N/m, as no floor does"
+            )
         if floor.friction == 0.0:
             floor = search.sliding(floor)
         if search.suits(floor):
-            return search.with_std(floor)
+            return search.with_std(floor), ""
         # Where it holds up what was free tells more of it.
         floor = search.refitted(floor)
-    return None
+    return None, (f"the best, {search.place(floor)}, is where links also moved freely")
 
 
 class _Search:
@@ -244,9 +259,19 @@ class _Search:
         part.windows = windows
         return part
 
-    def floor(self) -> Floor | None:
-        """Return the floor, its points added one at a time."""
-        best, cost = None, self._costs([None])[0]
+    def place(self, floor: Floor) -> str:
+        """Say what of the arm a floor is under, and how high it is."""
+        name = self.arm.links[floor.links[-1]].name
+        return f"under {name} {1e3 * floor.height:.0f} mm above the base's origin"
+
+    def floor(self) -> tuple[Floor | None, float]:
+        """Return the best floor, its points added one at a time.
+
+        Returns:
+            None where there is none to try; and the part of the cost it explains.
+        """
+        best: Floor | None = None
+        whole = cost = float(self._costs([None])[0])
         for _ in range(MOST_POINTS):
             trials = self._candidates(best)
             if not trials:
@@ -256,12 +281,12 @@ class _Search:
             if best is None and reached > (1.0 - _WORTH) * cost:
                 fitted = self._sticking(trials)
                 reached = self._costs([fitted])[0]
-            if reached > (1.0 - _WORTH) * cost:
+            if best is not None and reached > (1.0 - _WORTH) * cost:
                 break
-            best, cost = fitted, reached
-            if best.friction > 0.0:
+            best, cost = fitted, float(reached)
+            if best.friction > 0.0 or cost > (1.0 - _WORTH) * whole:
                 break
-        return best
+        return best, 1.0 - cost / whole
 
     def _sticking(self, trials: list[Floor]) -> Floor:
         """Return the best floor with friction, where none without it explains much.
@@ -339,7 +364,8 @@ class _Search:
             for down in (0.0, 2e-3, 4e-3)
         ]
         # Judgement: every third window tells most of them.
-        costs = self.only(self.windows[::3])._costs(lower)
+        some = self.only(self.windows[::3])
+        costs = some._costs(lower)
         costs = costs.reshape(len(trials), -1).min(axis=1)
         order = [int(k) for k in np.argsort(costs)]
         last = max(one.links[-1] for one in trials)
@@ -347,7 +373,7 @@ class _Search:
         ends = []
         for k in dict.fromkeys([*order[:count], outermost]):
             near = _around(trials[k])
-            start = near[int(np.argmin(self._costs(near)))]
+            start = near[int(np.argmin(some._costs(near)))]
             ends.append(self._fitted(start, _FIRST_ITERATIONS, is_rough=is_rough))
         return self._fitted(self._outermost(ends), is_rough=is_rough)
 

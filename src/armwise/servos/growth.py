@@ -176,7 +176,7 @@ class Growth:
     def _release(self) -> None:
         """Let halves have set-points of their own, to tell how far apart they end."""
         for joint in self.joints:
-            joint.held = ()
+            joint.left_out_ratio, joint.held = self.left_out_ratio(joint), ()
             joint.fits = [
                 self._fitted(joint, side, [values], self.steps).values
                 for side, values in enumerate(joint.fits)

@@ -237,7 +237,7 @@ class _Identification(JointMotions):
         self.mask_floor(joints)
         if is_sharp:
             self.reload(joints)
-        fits = self._final(joints, growth)
+        fits = self._final(joints)
         self._walls(joints, fits)
         return self._answer(joints, fits, elements)
 
@@ -309,9 +309,17 @@ class _Identification(JointMotions):
         ]
         prior = shared_values(fits, TORQUES)
         for joint, fit in zip(joints, fits, strict=True):
-            near = fit_alike(
-                self.roller, joint.windows, fit.values, fit.names, 4, prior
-            )
+            starts = [fit.values]
+            usual = np.exp(prior.mean.get("stiffness", np.nan))
+            factor = float(usual / fit.values["stiffness"])
+            # Judgement: half of a factor of e, as far as servos of one type differ.
+            if abs(np.log(factor)) > 0.5:
+                starts.append(with_torques(fit.values, factor))
+            trials = [
+                fit_alike(self.roller, joint.windows, start, fit.names, 4, prior)
+                for start in starts
+            ]
+            near = ranked(self.roller, joint.windows, trials, prior)[0]
             own, alike = (
                 np.nanmean(mean_errors(self.roller, joint.windows, one.values))
                 for one in (fit, near)
@@ -370,13 +378,12 @@ class _Identification(JointMotions):
         limits = (name for name in LIMITS if np.isfinite(joint.fits[0][name]))
         return (*self.core, *limits, *joint.limits)
 
-    def _final(self, joints: list[ServoJoint], growth: Growth) -> list[ServoFit]:
+    def _final(self, joints: list[ServoJoint]) -> list[ServoFit]:
         """Fit all rows of all motions, servos of one type pulled together."""
         moving = [joint for joint in joints if joint.moves]
         prior = None
         nears = []
         for joint in moving:
-            joint.left_out_ratio = growth.left_out_ratio(joint)
             self.progress("all windows", 0.8 + 0.05 * joint.number / self.dof)
             near = self._all_windows(joint)
             first, second = joint.fits

@@ -454,7 +454,12 @@ class JointMotions:
                 table[name][0, joint.number] = wall
         every = zip(*(self._held(joint) for joint in joints), strict=True)
         held = [np.any(rows, axis=0) for rows in every]
-        self.floor = find_floor(self.arms[0], table, self.motions, held)
+        self.floor, reason = find_floor(self.arms[0], table, self.motions, held)
+        if reason:
+            self.notes.append(
+                "A floor was looked for in what holds joints back, and not taken: "
+                f"{reason}."
+            )
         if self.floor is None:
             return
         self.notes.append(
