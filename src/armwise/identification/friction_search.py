@@ -65,6 +65,22 @@ class TermScale(NamedTuple):
     step: float
 
 
+class _Train(NamedTuple):
+    """Gram matrices that are fitted.
+
+    Attributes:
+        grams: One for each fit.
+        columns: Which columns of the search they hold, in their order.
+    """
+
+    grams: Float[np.ndarray, "fits held held"]
+    columns: np.ndarray
+
+    def at(self, columns: np.ndarray) -> np.ndarray:
+        """Where columns of the search are held."""
+        return np.searchsorted(self.columns, columns)
+
+
 class FrictionSearch:
     """Forward selection on Gram matrices of the stretches, all drives at once.
 
@@ -270,7 +286,7 @@ class FrictionSearch:
         """
         whole = self._remembering(selection)
         before = self._left_out(selection, whole)
-        x = self._fits(self._total(whole)[None], selection, ())[0][0]
+        x = self._fits(self._total(whole), selection, ())[0][0]
         rows = [np.zeros((0, self._width))]
         for t in selection:
             others = [k for k in selection if k != t]
@@ -294,7 +310,7 @@ class FrictionSearch:
                 brakes = np.array([self._terms[k].kind.brakes for k in group])
                 is_possible = ~brakes | np.all(solved[2] > 0.0, axis=0)
                 odds.append(np.where(is_possible, tails, 0.0))
-                total = self._total(fitted)[None]
+                total = self._total(fitted)
                 start, moves, steps = self._fits(total, others, group)
                 alternative = start + (moves[0] * steps).T
                 # No more than the fit may friction that only brakes be negative.
@@ -322,8 +338,9 @@ class FrictionSearch:
             base parameters, and the terms, by.
         """
         whole = self._remembering(range(count))
-        grams, size = self._sums(whole), self._own + count
-        x = self._fits(grams.sum(axis=0)[None], range(count), ())[0][0]
+        stretches = [slice(k, k + 1) for k in range(len(self._fitted))]
+        grams, size = self._total(whole, *stretches).grams, self._own + count
+        x = self._fits(self._total(whole), range(count), ())[0][0]
         change = np.zeros((self._width, size + len(scales) + 1))
         change[:size, :size], change[-1, -1] = np.eye(size), 1.0
         new = size
@@ -379,26 +396,26 @@ class FrictionSearch:
         train = self._without_each(whole, [*selection, *candidates])
         return self._fits(train, selection, candidates)
 
-    def _without_each(
-        self, whole: frozenset[int], terms: Sequence[int]
-    ) -> Float[np.ndarray, "folds width width"]:
+    def _without_each(self, whole: frozenset[int], terms: Sequence[int]) -> _Train:
         """Gram matrices of all stretches but one, each left out in turn.
 
         Args:
             whole: Joints of which all rows are fitted.
-            terms: Which terms are needed; of the others there are zeros.
+            terms: Which terms they are to hold.
         """
-        is_needed = np.ones(self._width, dtype=bool)
-        is_needed[self._own : -1] = False
-        is_needed[self._own + np.array(terms, dtype=int)] = True
-        needed = np.flatnonzero(is_needed)
-        train = np.zeros(self._rest.shape)
-        train[:, needed[:, None], needed] = self._rest[:, needed[:, None], needed]
+        own = self._own + np.unique(np.array(terms, dtype=int))
+        columns = np.concatenate([np.arange(self._own), own, [self._width - 1]])
+        grams = self._rest[:, columns].take(columns, axis=2)
         for j in whole:
-            own = np.flatnonzero(is_needed[self._moved[j]])
-            used = self._moved[j][own]
-            train[:, used[:, None], used] += self._rest_masked[j][:, own[:, None], own]
-        return train
+            is_held = np.isin(self._moved[j], columns)
+            used = np.flatnonzero(is_held)
+            place = np.searchsorted(columns, self._moved[j][used])
+            more = self._rest_masked[j][:, used].take(used, axis=2)
+            if len(place) == len(columns):
+                grams += more
+            else:
+                grams[:, place[:, None], place] += more
+        return _Train(grams, columns)
 
     @cached_property
     def _rest(self) -> Float[np.ndarray, "folds width width"]:
@@ -412,35 +429,40 @@ class FrictionSearch:
         return [one.sum(axis=0) - one for one in masked]
 
     def _fits(
-        self,
-        train: Float[np.ndarray, "fits width width"],
-        selection: Sequence[int],
-        candidates: Sequence[int],
+        self, train: _Train, selection: Sequence[int], candidates: Sequence[int]
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """As `_solutions`, of any Gram matrices."""
+        grams, width = train.grams, self._width
         own = np.r_[: self._own, self._own + np.array(selection, dtype=int)]
-        width = self._width
         added = self._own + np.array(candidates, dtype=int)
-        inner = train[:, own[:, None], own]
+        inside, beside = train.at(own), train.at(added)
+        rows = grams[:, inside]
+        inner = rows.take(inside, axis=2)
         inner[:, np.arange(len(own)), np.arange(len(own))] += _RIDGE
-        right = train[:, own[:, None], np.append(added, width - 1)]
+        right = rows.take(np.append(beside, grams.shape[2] - 1), axis=2)
         solved = np.linalg.solve(inner, right)
-        x = np.zeros((len(train), width))
+        x = np.zeros((len(grams), width))
         x[:, own], x[:, -1] = solved[..., -1], -1.0
-        moves = np.zeros((len(train), width, len(added)))
+        moves = np.zeros((len(grams), width, len(added)))
         moves[:, own] = -solved[..., :-1]
         moves[:, added, np.arange(len(added))] += 1.0
         # The bordered system: what a candidate still correlates with the residual,
         # over what of it the others do not explain.
         cross = right[..., :-1]
-        free = train[:, added, added] - np.sum(solved[..., :-1] * cross, axis=1)
-        slope = np.matmul(x[:, None, own], cross)[:, 0] - train[:, -1, added]
+        free = grams[:, beside, beside] - np.sum(solved[..., :-1] * cross, axis=1)
+        slope = np.matmul(x[:, None, own], cross)[:, 0] - grams[:, -1, beside]
         # 1e-6 of a column: what the others explain to this digit is not determined.
         steps = np.where(free > 1e-6, -slope / np.where(free > 1e-6, free, 1.0), 0.0)
         return x, moves, steps
 
-    def _total(
-        self, whole: frozenset[int], stretches: slice = slice(None)
+    def _total(self, whole: frozenset[int], *stretches: slice) -> _Train:
+        """Gram matrices of each of some stretches together, or of the whole log."""
+        spans = stretches or (slice(None),)
+        grams = np.stack([self._sum(whole, span) for span in spans])
+        return _Train(grams, np.arange(self._width))
+
+    def _sum(
+        self, whole: frozenset[int], stretches: slice
     ) -> Float[np.ndarray, "width width"]:
         """Gram matrix of some stretches, all rows of some joints in them."""
         total = self._fitted[stretches].sum(axis=0)
@@ -448,12 +470,6 @@ class FrictionSearch:
             used, grams = self._moved[j], self._grams[j][:, stretches].sum(axis=1)
             total[used[:, None], used] += grams[1] - grams[0]
         return np.asarray(total)
-
-    def _sums(self, whole: frozenset[int]) -> Float[np.ndarray, "folds width width"]:
-        """Gram matrices of the stretches, all rows of some joints in them."""
-        return np.stack(
-            [self._total(whole, slice(k, k + 1)) for k in range(len(self._fitted))]
-        )
 
     def _additions(
         self,
@@ -511,8 +527,7 @@ class FrictionSearch:
         count = round(_END * folds)
         ends = (slice(folds - count, folds), slice(0, count))
         others = (slice(0, folds - count), slice(count, folds))
-        train = np.stack([self._total(whole, rest) for rest in others])
-        x, moves, steps = self._fits(train, selection, heated)
+        x, moves, steps = self._fits(self._total(whole, *others), selection, heated)
         drifting = set()
         for i, k in enumerate(heated):
             change = np.zeros(len(ends))
@@ -531,7 +546,7 @@ class FrictionSearch:
         before: np.ndarray,
         candidates: Sequence[int],
         solved: tuple[np.ndarray, np.ndarray, np.ndarray],
-        train: Float[np.ndarray, "folds width width"],
+        train: _Train,
         narrowest: int | None,
         whole: frozenset[int],
     ) -> tuple[float, tuple[int, ...]]:
@@ -564,7 +579,7 @@ class FrictionSearch:
         self,
         was: Float[np.ndarray, "rows folds"],
         candidates: Sequence[int],
-        solved: tuple[np.ndarray, np.ndarray, np.ndarray],
+        solved: tuple[np.ndarray, np.ndarray, _Train],
         narrowest: int | None,
     ) -> tuple[float, tuple[int, ...]]:
         """Gain of a drive's hysteresis of several widths at once, and which they are.
@@ -596,7 +611,7 @@ class FrictionSearch:
         selection: Sequence[int],
         candidates: tuple[Sequence[int], Sequence[int]],
         solved: tuple[np.ndarray, np.ndarray, np.ndarray],
-        train: Float[np.ndarray, "folds width width"],
+        train: _Train,
     ) -> tuple[float, tuple[int, ...]]:
         """Gain of a drive's hysteresis and friction's fall with speed, as both at once.
 
@@ -620,10 +635,11 @@ class FrictionSearch:
         for i, k in enumerate(speeds):
             # With that speed in the fit: a step of Gauss's elimination.
             own, others = moves[..., i : i + 1], moves[..., len(speeds) :]
-            column = train[:, None, :, self._own + k]
-            free = np.maximum(np.matmul(column, own), 1e-6)
+            column = train.grams[:, None, :, train.at(np.array(self._own + k))]
+            held = [np.matmul(column, one[:, train.columns]) for one in (own, others)]
+            free = np.maximum(held[0], 1e-6)
             fitted = x + steps[:, i : i + 1] * own[..., 0]
-            freed = others - own * (np.matmul(column, others) / free)
+            freed = others - own * (held[1] / free)
             gain, terms = self._together(was, widths, (fitted, freed, train), narrowest)
             if gain > best[0] and not self._reversed([*selection, *terms, k]):
                 best = gain, (*terms, k)
@@ -648,7 +664,7 @@ class FrictionSearch:
         was: Float[np.ndarray, "rows folds"],
         candidates: Sequence[int],
         widths: Sequence[int],
-        solved: tuple[np.ndarray, np.ndarray, np.ndarray],
+        solved: tuple[np.ndarray, np.ndarray, _Train],
     ) -> tuple[float, tuple[int, ...]]:
         """Gain of those of some widths that brake beside each other; and which."""
         widths = list(widths)
@@ -666,16 +682,17 @@ class FrictionSearch:
 
     def _beside(
         self,
-        solved: tuple[np.ndarray, np.ndarray, np.ndarray],
+        solved: tuple[np.ndarray, np.ndarray, _Train],
         candidates: Sequence[int],
         several: Sequence[int],
     ) -> tuple[Float[np.ndarray, "folds several"], np.ndarray]:
         """Coefficients of several candidates at once, and errors of their joints."""
         x, moves, train = solved
         added = self._own + np.array([candidates[i] for i in several])
-        own, columns = moves[..., several], train[:, :, added]
-        free = np.einsum("fik,fil->fkl", own, columns) + _RIDGE * np.eye(len(added))
-        slope = np.einsum("fi,fik->fk", x, columns)
+        own, columns = moves[..., several], train.grams.take(train.at(added), axis=2)
+        held = own[:, train.columns].transpose(0, 2, 1)
+        free = np.matmul(held, columns) + _RIDGE * np.eye(len(added))
+        slope = np.matmul(x[:, None, train.columns], columns)[:, 0]
         steps = -np.linalg.solve(free, slope[..., None])
         x = x + np.matmul(own, steps)[..., 0]
         joints = self._joints[candidates[several[0]]]
