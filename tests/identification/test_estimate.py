@@ -348,6 +348,10 @@ def test_it_is_said_that_validation_moves_faster_than_the_fit_saw(arm, data):
     ((text,), none) = texts
     assert not none
     assert "joint_2 at up to" in text
+    # All the same where the error is not worse, which is no warning.
+    quiet = weighted(arm, data, validation=replace(fast, qd=2.0 * data.qd))
+    assert aw.identification.faster_motion(weighted(arm, data)) is None
+    assert "joint_1 at up to" in aw.identification.faster_motion(quiet)
     assert "joint_1" not in text
 
 

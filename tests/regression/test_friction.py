@@ -295,6 +295,34 @@ def test_a_stribeck_speed_is_right_for_fitted_rows_and_for_all(left, is_taken):
     assert Search()._exchanged([1]) == ([0] if is_taken else [1])
 
 
+@pytest.mark.parametrize(
+    ("forms", "plain", "wrong"),
+    [
+        (("stribeck", "root", "quadratic"), (-0.1, 0.3), [2]),
+        (("stribeck", "root", "quadratic"), (0.1, 0.3), []),
+        (("root",), (-0.1, 0.3), []),
+        (("root", "quadratic", "hysteresis"), (-0.1, 0.3), []),
+    ],
+)
+def test_functions_of_speed_do_not_stand_for_coulomb_and_viscous_friction(
+    forms, plain, wrong
+):
+    """A stranger's joint had neither, and was 12 % off at three times the speed."""
+
+    class Search(friction_search.FrictionSearch):
+        """Coefficients of Coulomb and viscous friction; all of the terms brake."""
+
+        def __init__(self):
+            self._terms = tuple(term(form, 0, 0.1) for form in forms)
+            self._plain, self._own = {0: [1, 2]}, 3
+            self._reversing = frozenset()
+
+        def _solutions(self, selection, whole, candidates):
+            return (np.array([[0.0, *plain, *np.ones(len(forms)), -1.0]]),)
+
+    assert Search()._reversed(range(len(forms))) == wrong
+
+
 def test_friction_with_a_memory_is_learnt_while_it_reverses_but_not_stuck(arm, data):
     """Of a joint at rest, position tells no friction."""
     stuck = np.zeros(data.q.shape)

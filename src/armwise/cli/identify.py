@@ -303,6 +303,7 @@ def _condition(estimate: Estimate) -> str:
 
 def _assumptions(estimate: Estimate) -> list[str]:
     """What intervals know of beside noise."""
+    from armwise.identification import faster_motion
     from armwise.recordings import UNKNOWN_LAG
 
     sentences = []
@@ -323,6 +324,10 @@ def _assumptions(estimate: Estimate) -> list[str]:
             f"Intervals count with torque gains known to ± {percent:.2g} % a joint "
             "(--gain-std)."
         )
+    faster = faster_motion(estimate)
+    # Where errors are worse for it, a warning says so.
+    if faster and all(w.code != "faster-than-fitted" for w in estimate.warnings):
+        sentences.append(faster)
     return sentences
 
 

@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from armwise.errors import EstimateWarning
 from armwise.identification.data_checks import DOUBTFUL_DATA, WRONG_DATA
-from armwise.identification.diagnosis import diagnose, negative_friction, worsening
+from armwise.identification.diagnosis import (
+    diagnose,
+    faster_motion,
+    negative_friction,
+    worsening,
+)
 from armwise.identification.estimate import (
     Estimate,
     Identification,
@@ -135,6 +140,7 @@ __all__ = [
     "coverage_study",
     "diagnose",
     "estimate_to_dict",
+    "faster_motion",
     "file_error",
     "fit_from_sums",
     "identify",

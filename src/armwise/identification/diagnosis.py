@@ -23,7 +23,7 @@ from armwise.identification.validation import (
 )
 
 if TYPE_CHECKING:
-    from jaxtyping import Float
+    from jaxtyping import Bool, Float
 
     from armwise.arms import Arm
     from armwise.identification.estimate import Estimate
@@ -563,39 +563,51 @@ def worsening(fit: Validation, checked: Validation) -> Float[np.ndarray, " dof"]
 
 # Judgement: friction's shape between two logs of the same kind is not the question.
 _FASTER = 1.5
-"""How many times as fast as in the fit a joint must move for it to be said, and how
-many times as large its relative error must be."""
+"""How many times as fast as in the fit a joint must move for it to be said; and how
+many times as large its relative error must be for that to be a warning."""
+
+
+def faster_motion(
+    estimate: Estimate, among: Bool[np.ndarray, " dof"] | None = None
+) -> str | None:
+    """Say which joints, or which of some, validation moves much faster than the fit."""
+    joints, (fitted, unseen) = _faster(estimate)
+    listed = [j for j in joints if among is None or among[j]]
+    if not listed:
+        return None
+    arm, texts = estimate.prior_arm, []
+    for j in listed:
+        unit = "rad/s" if arm.joints[arm.coordinates[j]].is_revolute else "m/s"
+        name = arm.coordinate_names[j]
+        texts.append(f"{name} at up to {unseen[j]:.2g} {unit} ({fitted[j]:.2g})")
+    return (
+        f"Validation moves {', '.join(texts)}, in brackets what the fit saw: "
+        "friction there is extrapolated."
+    )
+
+
+def _faster(estimate: Estimate) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]:
+    """Joints that validation moves much faster; top speeds of fit and validation."""
+    runs = [run for run in estimate.samples if len(run)]
+    others = [run for run in estimate.validation_samples or () if len(run)]
+    if not runs or not others:
+        return np.zeros(0, dtype=int), (np.zeros(0), np.zeros(0))
+    fitted, unseen = (
+        np.max([np.abs(run.qd).max(axis=0) for run in some], axis=0)
+        for some in (runs, others)
+    )
+    return np.flatnonzero(unseen > _FASTER * fitted), (fitted, unseen)
 
 
 def _extrapolates(estimate: Estimate) -> list[EstimateWarning]:
     """Joints that validation moves faster than the fit, and explains worse."""
     errors = estimate.validation
-    runs = [run for run in estimate.samples if len(run)]
-    others = [run for run in estimate.validation_samples or () if len(run)]
-    if errors is None or not runs or not others:
+    if errors is None:
         return []
-    fitted, unseen = (
-        np.max([np.abs(run.qd).max(axis=0) for run in some], axis=0)
-        for some in (runs, others)
-    )
     is_worse = errors.relative_error > _FASTER * estimate.fit.relative_error
-    is_worse &= errors.relative_error > _SMALL_ERROR
-    joints = np.flatnonzero(is_worse & (unseen > _FASTER * fitted))
-    if not joints.size:
-        return []
-    arm = estimate.prior_arm
-    texts = []
-    for j in joints:
-        unit = "rad/s" if arm.joints[arm.coordinates[j]].is_revolute else "m/s"
-        name = arm.coordinate_names[j]
-        texts.append(f"{name} at up to {unseen[j]:.2g} {unit} ({fitted[j]:.2g})")
-    return [
-        EstimateWarning(
-            "faster-than-fitted",
-            f"Validation moves {', '.join(texts)}, in brackets what the fit saw: "
-            "friction there is extrapolated. Fit a log that moves as fast.",
-        )
-    ]
+    text = faster_motion(estimate, is_worse & (errors.relative_error > _SMALL_ERROR))
+    advice = "Fit a log that moves as fast."
+    return [EstimateWarning("faster-than-fitted", f"{text} {advice}")] if text else []
 
 
 def _overfitted(estimate: Estimate) -> list[EstimateWarning]:

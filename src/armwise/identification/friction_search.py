@@ -33,6 +33,9 @@ _LEAST_FITTED = 0.5
 """Fraction of a term's squared torque that lies in rows that are fitted: a Stribeck
 peak that shows only while friction reverses, in rows without weight, is not known."""
 
+_OF_SPEED = ("stribeck", "root", "quadratic")
+"""Forms that are functions of the speed's size, as Coulomb and viscous friction."""
+
 _MOST_TERMS = 4
 """Terms per drive beyond viscous, Coulomb and offset; widths of hysteresis that enter
 together are one."""
@@ -114,6 +117,15 @@ class FrictionSearch:
         std = WeightedLeastSquares().solve(first).torque_std
         problem = pose_problem(columns, (), terms, total)
         self._own = 1 + problem.base.count - len(self._terms)
+        names = [problem.base.names[i] for i in problem.base.indices]
+        self._plain = {
+            term.joint: [
+                1 + k
+                for k, name in enumerate(names)
+                if name in (f"{term.joint_name}.coulomb", f"{term.joint_name}.viscous")
+            ]
+            for term in columns.friction
+        }
         bounded = np.isin(problem.base.indices, columns.non_negative)
         self._is_bounded = np.concatenate([[False], bounded])
         self._width = problem.base.count + 2
@@ -366,10 +378,30 @@ class FrictionSearch:
         return fits[0], std, slopes
 
     def _reversed(self, selection: Sequence[int]) -> list[int]:
-        """Terms that only brake, but whose coefficient is not positive."""
+        """Terms that only brake, but whose coefficient is not positive.
+
+        So are functions of speed, the last of several, beside which nothing is left of
+        a drive's Coulomb or viscous friction: together they stand for these, as far as
+        speeds were seen, and no further.
+        """
         x = self._solutions(selection, self._remembering(selection), ())[0]
-        mean = x.mean(axis=0)[self._own :]
-        return [k for k in selection if self._terms[k].kind.brakes and mean[k] <= 0.0]
+        mean = x.mean(axis=0)
+        wrong = [
+            k
+            for k in selection
+            if self._terms[k].kind.brakes and mean[self._own + k] <= 0.0
+        ]
+        for drive in {self._terms[k].joint for k in selection}:
+            own = [k for k in selection if self._terms[k].joint == drive]
+            speeds = [k for k in own if self._terms[k].form in _OF_SPEED]
+            remembers = any(self._terms[k].kind.remembers for k in own)
+            if (
+                len(speeds) > 1
+                and not remembers
+                and mean[self._plain[drive]].min() <= 0
+            ):
+                wrong.append(speeds[-1])
+        return wrong
 
     def _remembering(self, selection: Sequence[int]) -> frozenset[int]:
         """Joints with terms that show while friction reverses: all rows are fitted."""
