@@ -149,7 +149,8 @@ def test_small_files_that_mean_huge_models_are_refused(tmp_path, bomb):
 @pytest.mark.parametrize(
     "attribute", ['damping="nan"', 'damping="1e308"', 'damping="-1"', 'armature="inf"']
 )
-def test_numbers_that_no_joint_has_are_refused(tmp_path, attribute):
+def test_numbers_that_no_joint_has_are_refused(tmp_path, monkeypatch, attribute):
+    monkeypatch.chdir(tmp_path)
     path = tmp_path / "joint.xml"
     path.write_text(
         "<mujoco><worldbody><body><inertial mass='1' pos='0 0 0' diaginertia='1 1 1'/>"
@@ -157,6 +158,7 @@ def test_numbers_that_no_joint_has_are_refused(tmp_path, attribute):
     )
     with pytest.raises(ArmError, match=r"joint\.xml"):
         load_arm(path)
+    assert [p.name for p in tmp_path.iterdir()] == ["joint.xml"]  # no MUJOCO_LOG.TXT
 
 
 def test_a_joint_that_drives_itself_is_named(tmp_path):

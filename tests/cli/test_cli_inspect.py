@@ -125,6 +125,12 @@ def test_a_log_of_fewer_joints_may_be_another_arms(
     _, _, err = armwise("inspect-log", log, "--arm", "panda")
     assert "Not in the log, and locked: joint_7" in err
     assert "if the log is not panda's" in err
+    # Beside a log of all joints it is.
+    other = str(tmp_path / "panda.csv")
+    armwise("simulate", "panda", "-o", other, "--duration", "3")
+    words = ("identify", "panda", other, "--validate", log, "-o", str(tmp_path / "out"))
+    code, _, err = armwise(*words)
+    assert (code, "ur5.csv lacks joint_7, which other logs have" in err) == (1, True)
 
 
 def test_json_for_machines(armwise: Any) -> None:

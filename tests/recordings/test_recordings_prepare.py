@@ -347,6 +347,8 @@ def test_arguments_that_make_no_sense():
     rec = recording(arm, rate=100.0)
     with pytest.raises(ArgumentError, match="cut-off must be positive"):
         prepare(rec, 0.0)
+    with pytest.raises(ArgumentError, match="choose less than 50 Hz, or inf"):
+        prepare(rec, 80.0)
     with pytest.raises(ArgumentError, match="at least 1"):
         prepare(rec, 5.0, decimation=0)
     with pytest.raises(ArgumentError, match="no recording"):

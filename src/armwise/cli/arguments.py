@@ -391,10 +391,15 @@ def load_described(
 def _unlogged_joints(
     arm: Arm, logs: Sequence[Path], mapping: LogMapping | None
 ) -> list[str]:
-    """Name the arm's joints that logs leave out; none where they leave out all."""
+    """Name the arm's joints that logs leave out; none where they leave out all.
+
+    Raises:
+        RecordingError: If logs leave out different ones.
+    """
+    from armwise.errors import RecordingError
     from armwise.recordings import JSON_LINES, TEXT, joint_names_in_log
 
-    missing: list[str] = []
+    missing: dict[Path, list[str]] = {}
     for path in logs:
         # Other files are read whole for their names: only where an arm has more joints
         # than one arm's log usually holds.
@@ -406,10 +411,21 @@ def _unlogged_joints(
             beyond = arm.joints_beyond(len(logged))
             # Numbers name no joint: a gripper's few may be missing, but a log of two
             # joints is another arm's.
-            missing += beyond if 2 * len(beyond) < len(logged) else []
+            missing[path] = list(beyond) if 2 * len(beyond) < len(logged) else []
         elif set(logged) & set(arm.coordinate_names):
-            missing += [name for name in arm.coordinate_names if name not in logged]
-    return list(dict.fromkeys(missing))
+            missing[path] = [n for n in arm.coordinate_names if n not in logged]
+    # Of one arm's logs all hold the same joints: one that does not is another arm's.
+    first = next(iter(missing.values()), [])
+    for path, names in missing.items():
+        if set(names) != set(first):
+            lacks = sorted(set(names) ^ set(first))
+            one = path.name if set(names) & set(lacks) else next(iter(missing)).name
+            raise RecordingError(
+                f"{one} lacks {', '.join(lacks[:4])}, which other logs have. Is it "
+                f"{arm.name}'s? --lock {lacks[0]}=POSITION holds a joint in all of "
+                "them."
+            )
+    return list(first)
 
 
 def read_logs(

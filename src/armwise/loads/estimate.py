@@ -183,7 +183,7 @@ class LoadEstimate:
             f"mass {self.mass:.4f} ± {std.mass:.4f} kg (standard deviation, as below)",
             "centre of mass "
             + ", ".join(
-                f"{a * 1e3:.1f} ± {s * 1e3:.1f}"
+                _figure(1e3 * a, 1e3 * s)
                 for a, s in zip(c, std.center_of_mass, strict=True)
             )
             + f" mm in {self.frame}",
@@ -214,6 +214,13 @@ class LoadEstimate:
                     "before their stamp"
                 )
         return "\n".join([*lines, *(warning.text for warning in self.warnings)])
+
+
+def _figure(value: float, std: float) -> str:
+    """A number and its standard deviation, with as many decimals as that has two of."""
+    first = int(np.floor(np.log10(std))) if 0.0 < std < np.inf else 0
+    decimals = min(max(1, 1 - first), 6)
+    return f"{value:.{decimals}f} ± {std:.{decimals}f}"
 
 
 def estimate_of(

@@ -172,6 +172,13 @@ def _settings(
         return earlier.settings
     fixed = None
     if cutoff_hz is not None:
+        slowest = min(part.rate_hz for part in parts)
+        if np.isfinite(cutoff_hz) and cutoff_hz >= 0.5 * slowest:
+            raise ArgumentError(
+                f"A cut-off of {cutoff_hz:g} Hz is above half of the {slowest:.4g} Hz "
+                f"that the log is sampled at: choose less than {0.5 * slowest:.4g} Hz, "
+                "or inf for no low-pass."
+            )
         cutoff = cutoff_hz if np.isfinite(cutoff_hz) else None
         fixed = Preparation(cutoff_hz=cutoff, derivatives=derivatives).settings
     if velocity == "position":

@@ -255,7 +255,8 @@ def export(
             other = file.with_name(f"{file.stem}_{k + 1:04d}{file.suffix}")
             one = _Subject(arm.with_parameters(row), estimate, drawn[:0])
             files += target.write(one, other, source)[0]
-    if estimate is not None and estimate.columns.friction and motion == RANDOM:
+    has_terms = estimate is not None and bool(estimate.columns.friction)
+    if target.lost and has_terms and motion == RANDOM:
         where = "the motion that was fitted" if is_known else RANDOM
         notes.append(
             "Viscous and Coulomb friction stand for all that was identified of it, as "

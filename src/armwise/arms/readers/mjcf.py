@@ -98,12 +98,16 @@ def compile_mjcf(path: Path) -> Any:
     except ImportError:
         raise MissingExtra("mujoco-core", "sim", "Reading MJCF") from None
     _check_sizes(path)
+    # It would write warnings into a file where the user happens to stand.
+    mujoco.set_mju_user_warning(lambda _: None)
     try:
         model = mujoco.MjModel.from_xml_path(str(path))
     # MuJoCo raises ValueError, RuntimeError and an error of its own.
     except Exception as problem:
         reason = " ".join(str(problem).split())
         raise ArmError(f"{path}: MuJoCo refuses it: {reason}") from None
+    finally:
+        mujoco.set_mju_user_warning(None)
     _check_numbers(path, model)
     return model
 
