@@ -29,7 +29,7 @@ TERMS = (
     (FrictionTerm(5, "joint_6", "ripple_sine", 0.13), 0.4),
     (FrictionTerm(2, "joint_3", "ripple_cosine", 0.25), -0.3),
     (FrictionTerm(1, "joint_2", "coulomb_warming", 40.0), -0.1),
-    (FrictionTerm(3, "joint_4", "viscous_warming", 0.9), -0.2),
+    (FrictionTerm(3, "joint_4", "viscous_warming", 0.9, warmest=0.5), -0.2),
     (FrictionTerm(4, "joint_5", "coulomb_temperature", 31.0), -0.05),
     (FrictionTerm(4, "joint_5", "viscous_temperature", 31.0), -0.02),
 )

@@ -752,6 +752,29 @@ def test_friction_of_a_drive_that_has_stood_falls_within_seconds(arm, part, is_t
         assert all_terms.relative_error[0] < 0.5 * plain.relative_error[0]
 
 
+def test_friction_falls_no_further_than_it_was_seen_to(arm, tmp_path):
+    """Work three times as fast would else make a brake drive."""
+    data = running_in(arm, samples_of(arm, noise=0.003, seconds=30.0), -0.5)
+    one = term("viscous_warming", scale=7.0)
+    estimate = aw.identify(arm, data, friction=(one,))
+    (kept,) = estimate.columns.friction
+    seen = estimate.columns.with_friction((one,))
+    column = seen.friction_columns(data, slice(0, len(data)))[:, 0, 0]
+    moving = np.abs(data.qd[:, 0]) > 0.1
+    largest = np.abs(column[moving] / data.qd[moving, 0]).max()
+    assert kept.warmest == pytest.approx(largest, rel=1e-2)
+    fast = replace(data, time=data.time / 3.0, qd=3.0 * data.qd, qdd=9.0 * data.qdd)
+    column = estimate.columns.friction_columns(fast, slice(0, len(fast)))[:, 0, 0]
+    assert np.all(np.abs(column) <= kept.warmest * np.abs(fast.qd[:, 0]) + 1e-12)
+    # The fit itself is not bounded by it, nor is one with the terms of another.
+    again = aw.identify(arm, fast, friction=estimate.columns.friction)
+    assert again.columns.friction[0].warmest > 1.5 * kept.warmest
+    path = tmp_path / "estimate.json"
+    aw.identification.write_estimate(estimate, path)
+    read = aw.identification.read_estimate(path)
+    assert read.columns.friction[0].warmest == kept.warmest
+
+
 def test_friction_that_comes_back_has_not_been_worked_warm(arm):
     """Between neighbours every stretch looks explained; an end of the log does not."""
     data = samples_of(arm, noise=0.003, seconds=30.0)

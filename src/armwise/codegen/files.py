@@ -370,6 +370,9 @@ def _drive_lines(
                 yield f"    {kind} w{k} = state->spring[{k}];"
                 yield f"    w{k} += state->warming[{k}] * (power - w{k});"
                 yield f"    state->spring[{k}] = w{k};"
+                if term.warmest is not None:
+                    most = number(term.warmest)
+                    yield f"    w{k} = w{k} > {most} ? {most} : w{k};"
             text = re.sub(r"@(\w+)", rf"\1{suffix}", _FORMS[term.form])
             text = text.replace("0.5@", number(0.5))
             text = text.replace("turn / s", number(2.0 * np.pi / term.scale))

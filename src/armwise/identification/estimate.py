@@ -454,7 +454,7 @@ def build_estimate(
     if parameters is None:
         parameters = problem.parameters(solution.values)
     return Estimate(
-        columns=loaded_columns(problem.columns, parameters),
+        columns=loaded_columns(problem.columns, parameters).seen_in(problem.data),
         base=problem.base,
         base_values=solution.values,
         base_covariance=review.covariance,

@@ -244,7 +244,9 @@ def build_problem(
         if isinstance(friction, str):
             problem = _with_named_friction(described, runs, friction, free)
         else:
-            columns = described.with_friction(tuple(friction))
+            # Terms of another estimate end where its data did.
+            terms_anew = (replace(term, warmest=None) for term in friction)
+            columns = described.with_friction(tuple(terms_anew))
             problem = settle_load(pose_problem(columns, runs, free), free)
     return replace(
         problem,

@@ -446,7 +446,7 @@ class MomentumObserver:
             motion = DriveMotion(
                 q[:, j], qd[:, j], direction[:, j], load[:, j], np.zeros_like
             )
-            lost[:, j] += coefficient * term.kind.shape(motion, term.scale)
+            lost[:, j] += coefficient * term.torque(motion)
         return lost
 
     def _advance(self, momentum: np.ndarray, own: np.ndarray, near: np.ndarray) -> None:

@@ -23,7 +23,7 @@ from armwise.regression.friction import (
     check_terms,
     heat_coefficients,
 )
-from armwise.regression.friction_columns import FrictionColumns
+from armwise.regression.friction_columns import FrictionColumns, Warmth
 from armwise.regression.signals import Signals, friction_direction, torque_rate
 
 if TYPE_CHECKING:
@@ -117,6 +117,27 @@ class Columns:
     def follows_estimate(self) -> bool:
         """Whether some friction term depends on the load of the gears or their heat."""
         return any(t.kind.uses_load or t.kind.uses_heat for t in self.friction)
+
+    def seen_in(self, data: Sequence[Signals]) -> Columns:
+        """Return the same columns, which warm up no further than in some data."""
+        if not any(term.kind.uses_heat for term in self.friction):
+            return self
+        rows, heat = self.dynamics.mechanism.drive_rows, self.heat
+        terms = []
+        for term in self.friction:
+            if term.kind.uses_heat:
+                j = term.joint
+                every = (Warmth(run, rows[j], heat[:, j], term.scale) for run in data)
+                most = max((one.largest for one in every), default=0.0)
+                term = replace(term, warmest=most)
+            terms.append(term)
+        return replace(self, friction=tuple(terms))
+
+    @property
+    def heat(self) -> Float[np.ndarray, "2 drives"]:
+        """What multiplies |v| and v² of each drive for the power it dissipates."""
+        parameters = self.arm.parameters if self.load is None else self.load
+        return heat_coefficients(self.arm, parameters)
 
     @property
     def usual_temperature(self) -> Float[np.ndarray, " dof"] | None:
@@ -407,9 +428,9 @@ class _Buffer:
             else friction_direction(self._samples, rows)
         )
         columns = self._columns
-        parameters = columns.arm.parameters if columns.load is None else columns.load
-        heat = heat_coefficients(columns.arm, parameters)
-        return FrictionColumns(columns.friction, rows, self._samples, direction, heat)
+        return FrictionColumns(
+            columns.friction, rows, self._samples, direction, columns.heat
+        )
 
     def fill_ahead(self, blocks: Sequence[slice]) -> Iterator[Block]:
         """Fill block after block, each while the one before it is used."""

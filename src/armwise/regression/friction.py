@@ -9,7 +9,7 @@ and stored.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -208,12 +208,15 @@ class FrictionTerm:
         joint_name: What it is called.
         form: Name of the form.
         scale: The form's speed, distance or period, for forms that have one.
+        warmest: Warmth in [W] up to which forms that warm up were seen: beyond it they
+            stay as they are there, for friction that fell on would drive. None: no end.
     """
 
     joint: int
     joint_name: str
     form: str
     scale: float = 1.0
+    warmest: float | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if self.form not in FORMS:
@@ -227,6 +230,11 @@ class FrictionTerm:
                 f"The scale of {self.joint_name}.{self.form} is a positive number, not "
                 f"{self.scale}."
             )
+        if self.warmest is not None and not 0.0 <= self.warmest < np.inf:
+            raise ArgumentError(
+                f"The largest warmth of {self.joint_name}.{self.form} is a number from "
+                f"0 on, not {self.warmest}."
+            )
 
     @property
     def kind(self) -> FrictionForm:
@@ -238,6 +246,16 @@ class FrictionTerm:
         """Name of its coefficient."""
         scale = f"({self.scale:.3g})" if self.kind.scale else ""
         return f"{self.joint_name}.{self.form}{scale}"
+
+    def torque(self, motion: DriveMotion) -> Float[np.ndarray, " samples"]:
+        """Torque of a unit coefficient."""
+        most = self.warmest
+        if most is not None and self.kind.uses_heat:
+            whole = motion.warmth
+            motion = replace(
+                motion, warmth=lambda constant: np.minimum(whole(constant), most)
+            )
+        return self.kind.shape(motion, self.scale)
 
 
 # Judgement: a factor of four apart; gears wind up by a milliradian or less, bearings
@@ -415,7 +433,7 @@ class FrictionModel:
                 temperature,
                 warmed,
             )
-            lost[:, j] += coefficient * term.kind.shape(motion, term.scale)
+            lost[:, j] += coefficient * term.torque(motion)
         return np.asarray(lost @ self._rows)
 
     def _warming(self, constant: float) -> float:

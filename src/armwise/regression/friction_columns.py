@@ -60,7 +60,7 @@ class FrictionColumns:
         self._measured = self._whole.measured
         self._loads = load_rows(drive_rows)
         self._heat = np.zeros((2, len(drive_rows))) if heat is None else heat
-        self._warmths: dict[tuple[int, float], _Warmth] = {}
+        self._warmths: dict[tuple[int, float], Warmth] = {}
         lacking = [t.name for t in self.terms if t.kind.uses_temperature]
         if lacking and samples.temperature is None:
             raise RecordingError(
@@ -100,7 +100,7 @@ class FrictionColumns:
                 joint = int(np.flatnonzero(self._rows[term.joint])[-1])
                 temperature = self._samples.temperature[rows, joint]
             motion = self._motion(term.joint, there, direction, load, temperature)
-            columns.append(term.kind.shape(motion, term.scale))
+            columns.append(term.torque(motion))
         return columns
 
     def _motion(
@@ -152,9 +152,9 @@ class FrictionColumns:
         least = float(np.abs(self._rows[drive]) @ resolution) if resolution else 0.0
         return np.where(np.abs(speed) > least, np.sign(speed) * far, 0.0)
 
-    def _warmth(self, drive: int, constant: float) -> _Warmth:
+    def _warmth(self, drive: int, constant: float) -> Warmth:
         if (drive, constant) not in self._warmths:
-            self._warmths[drive, constant] = _Warmth(
+            self._warmths[drive, constant] = Warmth(
                 self._whole, self._rows[drive], self._heat[:, drive], constant
             )
         return self._warmths[drive, constant]
@@ -191,7 +191,7 @@ class FrictionColumns:
                 for drive in {term.joint for term in terms}
             }
             values = np.stack(
-                [term.kind.shape(motions[term.joint], term.scale) for term in terms],
+                [term.torque(motions[term.joint]) for term in terms],
                 axis=1,
             )
             if is_filtered and bandwidth:
@@ -268,7 +268,7 @@ _KNOTS = 1000.0
 """Knots per time constant at which warmth is stored; between them it is a line."""
 
 
-class _Warmth:
+class Warmth:
     """Dissipated power of a drive through a first-order lag, stored at knots.
 
     It starts cold. Where rows are missing the drive stood still; where time runs back
@@ -312,6 +312,11 @@ class _Warmth:
             first += len(time)
         self._knots = np.concatenate([*knots, np.zeros(0, dtype=int)])
         self._values = np.concatenate([*values, np.zeros(0)])
+
+    @property
+    def largest(self) -> float:
+        """The largest of its values in [W]."""
+        return float(self._values.max(initial=0.0))
 
     def values(self, rows: slice) -> Float[np.ndarray, " rows"]:
         """Its values over some rows in [W]."""
