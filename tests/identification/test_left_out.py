@@ -9,6 +9,7 @@ import numpy as np
 import armwise as aw
 from armwise.identification import part_masks, read_estimate, write_estimate
 from armwise.recordings import ERROR_LEVELS, error_within
+from armwise.regression import FrictionTerm
 
 from .conftest import samples_of, weighted
 
@@ -135,3 +136,32 @@ def test_draws_keep_torques_whatever_other_friction_terms_would_do(described, da
     before, after = (one.sample(500)[:, k] for one in (estimate, widened))
     np.testing.assert_allclose(after.std(), before.std(), rtol=0.05)
     np.testing.assert_allclose(after.mean(), before.mean(), atol=before.std())
+
+
+def test_a_band_knows_that_friction_may_change_otherwise_in_another_log(arm):
+    """Friction falls with time; what is taken for it falls with work."""
+    rng = np.random.default_rng(0)
+
+    def worked(seconds_to_a_second):
+        data = samples_of(arm, noise=0.003, seconds=60.0)
+        data = replace(
+            data,
+            qd=data.qd * seconds_to_a_second,
+            qdd=data.qdd * seconds_to_a_second**2,
+        )
+        falls = 1.0 - 0.5 * -np.expm1(-data.time / 10.0)
+        tau = aw.Dynamics(arm).inverse_dynamics(data.q, data.qd, data.qdd)
+        viscous = arm.parameters[arm.layout.drive("viscous")]
+        tau = tau + (falls[:, None] - 1.0) * viscous * data.qd
+        noise = 0.003 * np.abs(tau).max(axis=0) * rng.normal(size=tau.shape)
+        return replace(data, tau=tau + noise)
+
+    names = [arm.joints[j].name for j in range(arm.dof)]
+    terms = [FrictionTerm(j, n, "viscous_warming", 10.0) for j, n in enumerate(names)]
+    estimate = aw.identify(arm, worked(1.0), friction=terms)
+    other = worked(0.5)
+    assert estimate.band(other).holds(other.tau).mean() > 0.85
+    fits = estimate.left_out_fits
+    assert fits is not None
+    narrow = replace(estimate, known_left_out=replace(fits, steady=None))
+    assert narrow.band(other).holds(other.tau).mean() < 0.8

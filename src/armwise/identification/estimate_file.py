@@ -125,7 +125,7 @@ def _every_std(estimate: Estimate) -> np.ndarray:
 
 def _lists(fits: LeftOut) -> dict[str, Any]:
     arrays = {field.name: getattr(fits, field.name) for field in fields(fits)}
-    return {name: array.tolist() for name, array in arrays.items()}
+    return {k: None if x is None else x.tolist() for k, x in arrays.items()}
 
 
 def _lag_to_dict(lag: TorqueLag) -> dict[str, Any]:
@@ -252,10 +252,12 @@ def _effects(stored: Any, count: int) -> np.ndarray | None:
 
 def _left_out(stored: dict[str, Any], count: int, dof: int) -> LeftOut:
     levels = len(ERROR_LEVELS)
+    steady = stored.get("steady")  # older files have none
     return LeftOut(
         _array(stored["parameters"], len(stored["parameters"]), count),
         _array(stored["moving"], dof, levels, least=0.0),
         _array(stored["turning"], dof, levels, least=0.0),
+        None if steady is None else _array(steady, count),
     )
 
 

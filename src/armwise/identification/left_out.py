@@ -17,6 +17,7 @@ from armwise.identification.methods import (
     Ridge,
     WeightedLeastSquares,
 )
+from armwise.identification.problem import Problem, structural_base
 from armwise.identification.validation import part_masks, predicted_block
 from armwise.recordings import ERROR_LEVELS, Samples, error_within
 from armwise.regression import (
@@ -36,7 +37,6 @@ from armwise.regression import (
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
 
-    from armwise.identification.problem import Problem
     from armwise.regression import Cut
 
 _ENOUGH_SAMPLES = 8_000
@@ -65,11 +65,14 @@ class LeftOut:
         moving: What `ERROR_LEVELS` of each joint's errors are within in [N m], while it
             moves, parameters being known (`_errors`).
         turning: The same while it rests or turns back: friction may have any value.
+        steady: A fit without friction that changes with work, if that has any: of one
+            log no stretch says how it changes in another.
     """
 
     parameters: Float[np.ndarray, "folds parameters"]
     moving: Float[np.ndarray, "dof levels"]
     turning: Float[np.ndarray, "dof levels"]
+    steady: Float[np.ndarray, " parameters"] | None = None
 
     def half_width(
         self,
@@ -89,7 +92,8 @@ class LeftOut:
             samples: The motion.
             level: Fraction of samples.
         """
-        weights = np.vstack([parameters, self.parameters]) @ columns.user.T
+        steady = parameters if self.steady is None else self.steady
+        weights = np.vstack([parameters, steady, self.parameters]) @ columns.user.T
         turns = _is_turning(samples)
         moving, turning = (error_within(x, level) for x in (self.moving, self.turning))
         count = len(self.parameters)
@@ -98,11 +102,12 @@ class LeftOut:
         factor = student_factor((count + 2) // 3, level)
         half = np.empty((len(samples), columns.arm.dof))
         for block in columns.blocks([samples]):
-            estimate, *others = predicted_block(columns, block, weights)
+            estimate, unchanged, *others = predicted_block(columns, block, weights)
             # Tukey's factor for groups, as in `jackknife_covariance`.
             variance = np.mean((others - estimate) ** 2, axis=0) * (count - 1)
             error = np.where(turns[block.rows], turning, moving)
-            half[block.rows] = np.sqrt(error**2 + factor**2 * variance)
+            variance = factor**2 * variance + (unchanged - estimate) ** 2
+            half[block.rows] = np.sqrt(error**2 + variance)
         return half
 
 
@@ -135,7 +140,34 @@ def leave_out(
         np.stack(list(fits.values())),
         _error_levels(errors, ~turns),
         _error_levels(errors, turns),
+        _steady(problem, method),
     )
+
+
+def _steady(
+    problem: Problem, method: Method
+) -> Float[np.ndarray, " parameters"] | None:
+    """Fit without friction that changes with work; None if there is none."""
+    columns, first = problem.columns, problem.columns.arm.layout.size
+    terms = columns.friction
+    kept = [k for k, term in enumerate(terms) if not term.kind.uses_heat]
+    if len(kept) == len(terms):
+        return None
+    index = np.append(np.arange(first), first + np.array(kept, dtype=int))
+    fewer = replace(columns, friction=tuple(terms[k] for k in kept))
+    is_estimated = problem.is_estimated[index]
+    posed = replace(
+        problem,
+        columns=fewer,
+        accumulator=problem.accumulator.restrict(fewer),
+        base=structural_base(fewer, is_estimated),
+        is_estimated=is_estimated,
+    )
+    solver = method if isinstance(method, _FROM_SUMS) else WeightedLeastSquares()
+    solution = solver.solve(posed)
+    parameters = np.zeros(problem.is_estimated.size)
+    parameters[index] = posed.parameters(solution.values)
+    return parameters
 
 
 def _fits(
