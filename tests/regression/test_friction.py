@@ -460,6 +460,23 @@ def filtered_log(arm, seed, waves):
     return aw.Recording.from_arrays(t, q=q, tau=tau)
 
 
+@pytest.mark.parametrize(("spots", "stands_out"), [(400, True), (3, False)])
+def test_a_wave_that_few_turning_points_show_has_rivals(spots, stands_out):
+    """From one to the next, waves of several lengths have the same phase."""
+    rng, numbers = np.random.default_rng(0), np.arange(150.0, 250.0, 0.25)
+    q = rng.choice(rng.uniform(0.0, 1.5, spots), 400)
+    residual = np.sin(200.0 * q + 1.0) + rng.normal(size=q.size)
+    waves = np.stack([np.cos(np.outer(q, numbers)), np.sin(np.outer(q, numbers))])
+    pairs = ((0, 0), (1, 1), (0, 1))
+    parts = [slice(k, k + 40) for k in range(0, 400, 40)]
+    products = [[residual[r] @ wave[r] for r in parts] for wave in waves]
+    squares = [[(waves[a] * waves[b])[r].sum(axis=0) for r in parts] for a, b in pairs]
+    sums = friction_ripples._Sums(numbers, np.array(products), np.array(squares))
+    rival = friction_ripples._rival(sums, residual, 1.0)
+    assert (rival < friction_ripples._RIVAL) == stands_out
+    assert stands_out or rival > 0.9
+
+
 @pytest.mark.parametrize("waves", [404.0, 250.0])
 def test_waves_that_only_slow_motion_shows_are_found_and_predict(arm, waves):
     """At the usual speed they are twenty times as fast as the torque's low-pass."""

@@ -195,12 +195,18 @@ def _bursts(problem: Problem, rows: WhitenedRows) -> list[EstimateWarning]:
     rows_there = np.flatnonzero(rows.stretch == stretch)
     times = np.concatenate([run.time[index] for run, index in rows.samples])
     name = problem.columns.arm.coordinate_names[joint]
+    cause = "a push, a contact or a fault. Leave that part out."
+    if not problem.friction_candidates and not problem.columns.friction:
+        cause = (
+            "a push, a contact, a fault, or friction that was not tried. Leave that "
+            'part out, or try friction "auto".'
+        )
     return [
         EstimateWarning(
             "burst",
             f"Around {times[rows_there].mean():.3g} s the torque of {name} departs "
             f"{np.sqrt(ratio[joint, stretch]):.0f} times further from the model than "
-            "elsewhere: a push, a contact or a fault. Leave that part out.",
+            f"elsewhere: {cause}",
         )
     ]
 

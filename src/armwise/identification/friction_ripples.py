@@ -49,7 +49,15 @@ left out if it shows at the drive's usual speeds."""
 # up to 0.47 on real drives whose other logs show none, 0.5 to 0.95 on those of which
 # every part shows the same.
 _SLOW_WAVE = MOST
-"""The same if only slow motion shows it."""
+"""The same if only slow motion shows it, and other waves explain about as much."""
+
+# On drives with a wave others explain a third of what it does, or half; on drives with
+# none, and where turning points let many waves through, 0.58 and more.
+_RIVAL = 0.5
+"""Fraction of what a wave explains that no other may for it to stand out."""
+
+_APART = 6.0
+"""Steps of the grid from which on a wave is another one: beyond its own peak."""
 
 _STRETCHES = 10
 """Stretches of a log of which each is left out."""
@@ -255,7 +263,10 @@ def _waves(parts: Sequence[_Part], joint: int, drive: int) -> list[float]:
     slow = _SlowWaves(parts, drive, basis, remainder, stretch[thin])
     fine = 2.0 * np.pi / (reach * _FINENESS)
     sums = slow.search(middle, fine)
-    if sums is not None and _worth(sums, remainder) >= _SLOW_WAVE:
+    if sums is None:
+        return []
+    stands_out = _rival(sums, remainder, fine) <= _RIVAL
+    if _worth(sums, remainder) >= (_PLAIN_WAVE if stands_out else _SLOW_WAVE):
         return slow.refine(_strongest(sums, remainder, _OFFERED), fine)
     return []
 
@@ -460,6 +471,15 @@ def _worth(sums: _Sums, residual: np.ndarray) -> float:
         gained += 2.0 * float(fit[:, k] @ products[:, k])
         gained -= float(a**2 * cc + b**2 * ss + 2.0 * a * b * cs)
     return gained / max(float(residual @ residual), 1e-300)
+
+
+def _rival(sums: _Sums, residual: np.ndarray, fine: float) -> float:
+    """What another wave explains at most, as a fraction of what the best one does."""
+    total = sums.products.sum(axis=1), sums.squares.sum(axis=1)
+    gain = _fitted(*total, residual.size)[1]
+    best = int(np.argmax(gain))
+    is_other = np.abs(sums.numbers - sums.numbers[best]) > _APART * fine
+    return float(np.max(gain, where=is_other, initial=0.0) / max(gain[best], 1e-300))
 
 
 def _strongest(sums: _Sums, residual: np.ndarray, count: int) -> list[float]:
