@@ -6,16 +6,16 @@ those selected would make of the other parameters; scales fitted beside all else
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from armwise.identification.friction_fits import RIDGE, StretchFits, Train
 from armwise.identification.friction_guards import worth_of_terms
 from armwise.identification.methods.least_squares import WeightedLeastSquares
-from armwise.identification.problem import Problem, pose_problem
+from armwise.identification.problem import pose_problem
 from armwise.regression import (
     Accumulator,
     Columns,
@@ -50,9 +50,6 @@ _CHANGED = 0.02
 """Change of a joint's squared errors, stretch by stretch, from which on its drives are
 tried again."""
 
-_RIDGE = 1e-9
-"""Ridge beside columns of one: what other stretches leave undetermined is zero."""
-
 
 class TermScale(NamedTuple):
     """A scale that columns depend on beyond their coefficients.
@@ -66,22 +63,6 @@ class TermScale(NamedTuple):
     terms: tuple[int, ...]
     shifted: tuple[FrictionTerm, ...]
     step: float
-
-
-class _Train(NamedTuple):
-    """Gram matrices that are fitted.
-
-    Attributes:
-        grams: One for each fit.
-        columns: Which columns of the search they hold, in their order.
-    """
-
-    grams: Float[np.ndarray, "fits held held"]
-    columns: np.ndarray
-
-    def at(self, columns: np.ndarray) -> np.ndarray:
-        """Where columns of the search are held."""
-        return np.searchsorted(self.columns, columns)
 
 
 class FrictionSearch:
@@ -129,40 +110,17 @@ class FrictionSearch:
         bounded = np.isin(problem.base.indices, columns.non_negative)
         self._is_bounded = np.concatenate([[False], bounded])
         self._width = problem.base.count + 2
-        # Gram matrices are enough: gains of 5 % are compared, which needs few digits,
-        # and leaving a fold out is a subtraction. Those of a joint hold the columns
-        # that move it and no others: of many joints most move none of its torque.
-        self._moved: list[np.ndarray] = []
-        # Errors are those of the rows that are fitted, and of every row: around
-        # reversals a joint that sticks would else be explained by friction it has not,
-        # and friction with a memory shows nowhere else.
-        self._grams: list[Float[np.ndarray, "2 folds moved moved"]] = []
-        for change, fitted, every in zip(
-            _changes(problem, std), folds.fitted, folds.every, strict=True
-        ):
-            used = np.flatnonzero(np.any(change != 0.0, axis=0))
-            self._moved.append(used)
-            self._grams.append(_combined(np.stack([fitted, every]), change[:, used]))
+        self._stretches = StretchFits(problem, std, folds)
         self._is_seen = self._seen()
-        self._rescale()
-        self._torque = np.stack([g[..., -1, -1].sum(axis=1) for g in self._grams], 1)
-        self._fitted = np.zeros((len(folds), self._width, self._width))
-        for used, grams in zip(self._moved, self._grams, strict=True):
-            self._fitted[:, used[:, None], used] += grams[0]
-
-    def _rescale(self) -> None:
-        """Scale columns to one, so that the ridge means the same for all of them."""
-        squares = np.zeros(self._width)
-        for used, grams in zip(self._moved, self._grams, strict=True):
-            squares[used] += np.diagonal(grams[0].sum(axis=0))
-        self._scale = np.sqrt(np.maximum(squares, 1e-300))
-        for used, grams in zip(self._moved, self._grams, strict=True):
-            grams /= np.outer(self._scale[used], self._scale[used])
+        grams = self._stretches.grams
+        self._torque = np.stack([g[..., -1, -1].sum(axis=1) for g in grams], axis=1)
 
     def _seen(self) -> np.ndarray:
         """Whether enough of each term's torque lies in rows that are fitted."""
-        squares = np.zeros((2, len(self._grams), self._width))
-        for i, (used, grams) in enumerate(zip(self._moved, self._grams, strict=True)):
+        squares = np.zeros((2, len(self._stretches.grams), self._width))
+        for i, (used, grams) in enumerate(
+            zip(self._stretches.moved, self._stretches.grams, strict=True)
+        ):
             squares[:, i, used] = np.diagonal(grams.sum(axis=1), axis1=1, axis2=2)
         visible = []
         for k, joints in enumerate(self._joints, self._own):
@@ -298,7 +256,7 @@ class FrictionSearch:
         """
         whole = self._remembering(selection)
         before = self._left_out(selection, whole)
-        x = self._fits(self._total(whole), selection, ())[0][0]
+        x = self._stretches.fits(self._stretches.total(whole), selection, ())[0][0]
         rows = [np.zeros((0, self._width))]
         for t in selection:
             others = [k for k in selection if k != t]
@@ -312,7 +270,7 @@ class FrictionSearch:
                 solved = self._solutions(others, fitted, group)
                 # Both kinds of rows are compared where one of the two has a memory.
                 kinds = slice(0, 1) if fitted == whole else slice(0, 2)
-                after = self._trial_errors(self._joints[t], solved)[kinds]
+                after = self._stretches.trial_errors(self._joints[t], solved)[kinds]
                 was = before[kinds][:, :, self._joints[t]].sum(axis=2)[..., None]
                 rises = np.log(np.maximum(after, 1e-300) / np.maximum(was, 1e-300))
                 error = np.std(rises, axis=1, ddof=1) / np.sqrt(rises.shape[1])
@@ -322,8 +280,8 @@ class FrictionSearch:
                 brakes = np.array([self._terms[k].kind.brakes for k in group])
                 is_possible = ~brakes | np.all(solved[2] > 0.0, axis=0)
                 odds.append(np.where(is_possible, tails, 0.0))
-                total = self._total(fitted)
-                start, moves, steps = self._fits(total, others, group)
+                total = self._stretches.total(fitted)
+                start, moves, steps = self._stretches.fits(total, others, group)
                 alternative = start + (moves[0] * steps).T
                 # No more than the fit may friction that only brakes be negative.
                 least = np.where(self._is_bounded, 0.0, -np.inf)
@@ -332,7 +290,9 @@ class FrictionSearch:
             weight = np.maximum(np.concatenate(odds), 0.0)
             weight = weight / (1.0 + weight.sum())
             rows.append(np.sqrt(weight)[:, None] * np.concatenate(changes))
-        unit = np.concatenate(rows)[:, 1:-1] * (self._scale[-1] / self._scale[1:-1])
+        unit = np.concatenate(rows)[:, 1:-1] * (
+            self._stretches.scale[-1] / self._stretches.scale[1:-1]
+        )
         first = self._own - 1
         return unit[:, [*range(first), *(first + k for k in selection)]]
 
@@ -350,21 +310,21 @@ class FrictionSearch:
             base parameters, and the terms, by.
         """
         whole = self._remembering(range(count))
-        stretches = [slice(k, k + 1) for k in range(len(self._fitted))]
-        grams, size = self._total(whole, *stretches).grams, self._own + count
-        x = self._fits(self._total(whole), range(count), ())[0][0]
+        stretches = [slice(k, k + 1) for k in range(self._stretches.count)]
+        grams, size = self._stretches.total(whole, *stretches).grams, self._own + count
+        x = self._stretches.fits(self._stretches.total(whole), range(count), ())[0][0]
         change = np.zeros((self._width, size + len(scales) + 1))
         change[:size, :size], change[-1, -1] = np.eye(size), 1.0
         new = size
         for p, scale in enumerate(scales):
             for k in scale.terms:
                 old = self._own + k
-                ratio = self._scale[new] / self._scale[old]
+                ratio = self._stretches.scale[new] / self._stretches.scale[old]
                 change[old, size + p] = -x[old] / scale.step
                 change[new, size + p] = x[old] * ratio / scale.step
                 new += 1
         grams = change.T @ grams @ change
-        ridge = _RIDGE * np.eye(size + len(scales))
+        ridge = RIDGE * np.eye(size + len(scales))
         total = grams.sum(axis=0)
         fits = [
             np.linalg.solve(gram[:-1, :-1] + ridge, gram[:-1, -1])[size:]
@@ -374,7 +334,9 @@ class FrictionSearch:
         std = np.sqrt((len(grams) - 1) * np.var(np.stack(fits[1:]), axis=0))
         inner = total[:size, :size] + ridge[:size, :size]
         moves = -np.linalg.solve(inner, total[:size, size:-1]).T
-        slopes = moves[:, 1:] * (self._scale[-1] / self._scale[1:size])
+        slopes = moves[:, 1:] * (
+            self._stretches.scale[-1] / self._stretches.scale[1:size]
+        )
         return fits[0], std, slopes
 
     def _reversed(self, selection: Sequence[int]) -> list[int]:
@@ -425,83 +387,8 @@ class FrictionSearch:
             whole: Joints of which all rows are fitted, not only trusted ones.
             candidates: Terms that may be added.
         """
-        train = self._without_each(whole, [*selection, *candidates])
-        return self._fits(train, selection, candidates)
-
-    def _without_each(self, whole: frozenset[int], terms: Sequence[int]) -> _Train:
-        """Gram matrices of all stretches but one, each left out in turn.
-
-        Args:
-            whole: Joints of which all rows are fitted.
-            terms: Which terms they are to hold.
-        """
-        own = self._own + np.unique(np.array(terms, dtype=int))
-        columns = np.concatenate([np.arange(self._own), own, [self._width - 1]])
-        grams = self._rest[:, columns].take(columns, axis=2)
-        for j in whole:
-            is_held = np.isin(self._moved[j], columns)
-            used = np.flatnonzero(is_held)
-            place = np.searchsorted(columns, self._moved[j][used])
-            more = self._rest_masked[j][:, used].take(used, axis=2)
-            if len(place) == len(columns):
-                grams += more
-            else:
-                grams[:, place[:, None], place] += more
-        return _Train(grams, columns)
-
-    @cached_property
-    def _rest(self) -> Float[np.ndarray, "folds width width"]:
-        """Gram matrices of the rows that are always fitted, without each stretch."""
-        return np.asarray(self._fitted.sum(axis=0) - self._fitted)
-
-    @cached_property
-    def _rest_masked(self) -> list[Float[np.ndarray, "folds moved moved"]]:
-        """Those of each joint's other rows, without each stretch."""
-        masked = [grams[1] - grams[0] for grams in self._grams]
-        return [one.sum(axis=0) - one for one in masked]
-
-    def _fits(
-        self, train: _Train, selection: Sequence[int], candidates: Sequence[int]
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """As `_solutions`, of any Gram matrices."""
-        grams, width = train.grams, self._width
-        own = np.r_[: self._own, self._own + np.array(selection, dtype=int)]
-        added = self._own + np.array(candidates, dtype=int)
-        inside, beside = train.at(own), train.at(added)
-        rows = grams[:, inside]
-        inner = rows.take(inside, axis=2)
-        inner[:, np.arange(len(own)), np.arange(len(own))] += _RIDGE
-        right = rows.take(np.append(beside, grams.shape[2] - 1), axis=2)
-        solved = np.linalg.solve(inner, right)
-        x = np.zeros((len(grams), width))
-        x[:, own], x[:, -1] = solved[..., -1], -1.0
-        moves = np.zeros((len(grams), width, len(added)))
-        moves[:, own] = -solved[..., :-1]
-        moves[:, added, np.arange(len(added))] += 1.0
-        # The bordered system: what a candidate still correlates with the residual,
-        # over what of it the others do not explain.
-        cross = right[..., :-1]
-        free = grams[:, beside, beside] - np.sum(solved[..., :-1] * cross, axis=1)
-        slope = np.matmul(x[:, None, own], cross)[:, 0] - grams[:, -1, beside]
-        # 1e-6 of a column: what the others explain to this digit is not determined.
-        steps = np.where(free > 1e-6, -slope / np.where(free > 1e-6, free, 1.0), 0.0)
-        return x, moves, steps
-
-    def _total(self, whole: frozenset[int], *stretches: slice) -> _Train:
-        """Gram matrices of each of some stretches together, or of the whole log."""
-        spans = stretches or (slice(None),)
-        grams = np.stack([self._sum(whole, span) for span in spans])
-        return _Train(grams, np.arange(self._width))
-
-    def _sum(
-        self, whole: frozenset[int], stretches: slice
-    ) -> Float[np.ndarray, "width width"]:
-        """Gram matrix of some stretches, all rows of some joints in them."""
-        total = self._fitted[stretches].sum(axis=0)
-        for j in whole:
-            used, grams = self._moved[j], self._grams[j][:, stretches].sum(axis=1)
-            total[used[:, None], used] += grams[1] - grams[0]
-        return np.asarray(total)
+        train = self._stretches.without_each(whole, [*selection, *candidates])
+        return self._stretches.fits(train, selection, candidates)
 
     def _additions(
         self,
@@ -525,8 +412,8 @@ class FrictionSearch:
             refused = refused | self._drifting(selection, whole, every)
             falls = {drive: self._falls(drive, selection) for drive in drives}
             needed = [*selection, *every, *(k for some in falls.values() for k in some)]
-            train = self._without_each(whole, needed)
-            x, moves, steps = self._fits(train, selection, every)
+            train = self._stretches.without_each(whole, needed)
+            x, moves, steps = self._stretches.fits(train, selection, every)
             for drive, candidates in drives.items():
                 candidates = [k for k in candidates if k not in refused]
                 if not candidates:
@@ -537,7 +424,9 @@ class FrictionSearch:
                 trial = self._best(before, candidates, solved, train, narrowest, whole)
                 widths = [k for k in candidates if self._terms[k].kind.remembers]
                 if whole != own and not trial[1] and widths:
-                    solved = self._fits(train, selection, [*falls[drive], *widths])
+                    solved = self._stretches.fits(
+                        train, selection, [*falls[drive], *widths]
+                    )
                     trial = self._beside_stribeck(
                         before, selection, (falls[drive], widths), solved, train
                     )
@@ -555,18 +444,20 @@ class FrictionSearch:
         heated = [k for k in candidates if self._terms[k].kind.uses_heat]
         if not heated:
             return set()
-        folds = len(self._fitted)
+        folds = self._stretches.count
         count = round(_END * folds)
         ends = (slice(folds - count, folds), slice(0, count))
         others = (slice(0, folds - count), slice(count, folds))
-        x, moves, steps = self._fits(self._total(whole, *others), selection, heated)
+        x, moves, steps = self._stretches.fits(
+            self._stretches.total(whole, *others), selection, heated
+        )
         drifting = set()
         for i, k in enumerate(heated):
             change = np.zeros(len(ends))
             for j in self._joints[k]:
-                used = self._moved[j]
+                used = self._stretches.moved[j]
                 for e, end in enumerate(ends):
-                    gram = self._grams[j][1, end].sum(axis=0)
+                    gram = self._stretches.grams[j][1, end].sum(axis=0)
                     step = steps[e, i] * moves[e, used, i]
                     change[e] += step @ gram @ (2.0 * x[e, used] + step)
             if np.any(change >= 0.0) or np.any(steps[:, i] >= 0.0):
@@ -578,7 +469,7 @@ class FrictionSearch:
         before: np.ndarray,
         candidates: Sequence[int],
         solved: tuple[np.ndarray, np.ndarray, np.ndarray],
-        train: _Train,
+        train: Train,
         narrowest: int | None,
         whole: frozenset[int],
     ) -> tuple[float, tuple[int, ...]]:
@@ -587,7 +478,7 @@ class FrictionSearch:
         joints = self._joints[candidates[0]]
         was = before[:, :, joints].sum(axis=2)
         together = self._together(was, candidates, (x, moves, train), narrowest)
-        trial = self._trial_errors(joints, solved)
+        trial = self._stretches.trial_errors(joints, solved)
         best = together
         for i, k in enumerate(candidates):
             kind = self._terms[k].kind
@@ -611,7 +502,7 @@ class FrictionSearch:
         self,
         was: Float[np.ndarray, "rows folds"],
         candidates: Sequence[int],
-        solved: tuple[np.ndarray, np.ndarray, _Train],
+        solved: tuple[np.ndarray, np.ndarray, Train],
         narrowest: int | None,
     ) -> tuple[float, tuple[int, ...]]:
         """Gain of a drive's hysteresis of several widths at once, and which they are.
@@ -643,7 +534,7 @@ class FrictionSearch:
         selection: Sequence[int],
         candidates: tuple[Sequence[int], Sequence[int]],
         solved: tuple[np.ndarray, np.ndarray, np.ndarray],
-        train: _Train,
+        train: Train,
     ) -> tuple[float, tuple[int, ...]]:
         """Gain of a drive's hysteresis and friction's fall with speed, as both at once.
 
@@ -696,7 +587,7 @@ class FrictionSearch:
         was: Float[np.ndarray, "rows folds"],
         candidates: Sequence[int],
         widths: Sequence[int],
-        solved: tuple[np.ndarray, np.ndarray, _Train],
+        solved: tuple[np.ndarray, np.ndarray, Train],
     ) -> tuple[float, tuple[int, ...]]:
         """Gain of those of some widths that brake beside each other; and which."""
         widths = list(widths)
@@ -714,7 +605,7 @@ class FrictionSearch:
 
     def _beside(
         self,
-        solved: tuple[np.ndarray, np.ndarray, _Train],
+        solved: tuple[np.ndarray, np.ndarray, Train],
         candidates: Sequence[int],
         several: Sequence[int],
     ) -> tuple[Float[np.ndarray, "folds several"], np.ndarray]:
@@ -723,7 +614,7 @@ class FrictionSearch:
         added = self._own + np.array([candidates[i] for i in several])
         own, columns = moves[..., several], train.grams.take(train.at(added), axis=2)
         held = own[:, train.columns].transpose(0, 2, 1)
-        free = np.matmul(held, columns) + _RIDGE * np.eye(len(added))
+        free = np.matmul(held, columns) + RIDGE * np.eye(len(added))
         slope = np.matmul(x[:, None, train.columns], columns)[:, 0]
         steps = -np.linalg.solve(free, slope[..., None])
         x = x + np.matmul(own, steps)[..., 0]
@@ -738,33 +629,11 @@ class FrictionSearch:
         both = [replace(self._terms[k], form=form) for form in forms]
         return [self._terms.index(term) for term in both if term in self._terms]
 
-    def _trial_errors(
-        self, joints: np.ndarray, solved: tuple[np.ndarray, np.ndarray, np.ndarray]
-    ) -> Float[np.ndarray, "rows folds candidates"]:
-        """Squared errors of joints, as `_errors`, with each candidate added."""
-        x, moves, steps = solved
-        trial = np.zeros((2, *steps.shape))
-        for j in joints:
-            # All candidates of a drive in one product.
-            grams, used = self._grams[j], self._moved[j]
-            v, u = x[:, used], moves[:, used]
-            products = np.matmul(grams, v[..., None])[..., 0]
-            error = np.sum(products * v, axis=-1)[..., None]
-            linear = np.einsum("fic,rfi->rfc", u, products)
-            square = np.einsum("fic,rfic->rfc", u, np.matmul(grams, u))
-            trial += error + 2.0 * steps * linear + steps**2 * square
-        return trial
-
     def _errors(
         self, x: np.ndarray, joints: Sequence[int] | np.ndarray | None = None
     ) -> Float[np.ndarray, "rows folds joints"]:
         """Squared error of fitted rows and of all, per stretch left out and joint."""
-        errors = []
-        for j in range(len(self._grams)) if joints is None else joints:
-            used, grams = self._moved[j], self._grams[j]
-            products = np.matmul(grams, x[:, used, None])[..., 0]
-            errors.append(np.sum(products * x[:, used], axis=-1))
-        return np.stack(errors, axis=2)
+        return self._stretches.errors(x, joints)
 
     def _gain(
         self, before: np.ndarray, after: np.ndarray, joints: np.ndarray, remembers: bool
@@ -780,38 +649,3 @@ class FrictionSearch:
             term.form != "hysteresis"
             and any(t.joint == term.joint and t.form == term.form for t in selected)
         )
-
-
-def _combined(
-    grams: Float[np.ndarray, "... columns columns"],
-    change: Float[np.ndarray, "columns unknowns"],
-) -> Float[np.ndarray, "... unknowns unknowns"]:
-    """Cᵀ G C; nearly all unknowns are one column each, which is no product."""
-    alone = np.count_nonzero(change, axis=0) == 1
-    leader = np.argmax(change[:, alone] != 0.0, axis=0)
-    size = change[leader, np.flatnonzero(alone)]
-    others = change[:, ~alone]
-    halves = np.empty((*grams.shape[:-1], change.shape[1]))
-    halves[..., alone] = grams[..., leader] * size
-    halves[..., ~alone] = grams @ others
-    whole = np.empty((*grams.shape[:-2], change.shape[1], change.shape[1]))
-    whole[..., alone, :] = halves[..., leader, :] * size[:, None]
-    whole[..., ~alone, :] = others.T @ halves
-    return whole
-
-
-def _changes(
-    problem: Problem, std: Float[np.ndarray, " joints"]
-) -> Iterator[Float[np.ndarray, "columns unknowns"]]:
-    """For each joint, the unknowns' columns as sums of its own, in units of noise."""
-    columns = problem.columns
-    leaders = columns.user[:, list(problem.base.indices)]
-    fixed = columns.user @ np.where(problem.is_estimated, 0.0, problem.prior)
-    for support, deviation in zip(columns.support, std, strict=True):
-        change = np.zeros((support.size + 1, leaders.shape[1] + 2))
-        # One lag for all joints.
-        change[:-1, 0] = np.isin(support, columns.lags)
-        change[:-1, 1:-1] = leaders[support]
-        change[:-1, -1] = -fixed[support]
-        change[-1, -1] = 1.0
-        yield change / deviation
