@@ -95,6 +95,7 @@ def test_chain_keeps_what_lies_between_and_what_follows_it(tmp_path: Path) -> No
     [
         ({"lock": {"zz": 0.0}}, "no joint 'zz'"),
         ({"lock": {"joint_1": np.nan}}, "cannot be locked at nan"),
+        ({"lock": {"joint_1": 4.0}}, "locked at 4, its range is -2.8973 to 2.8973 rad"),
         ({"lock": {f"joint_{i + 1}": 0.0 for i in range(7)}}, "every joint"),
         ({"chain": ("link_3", "link_1")}, "not carried by 'link_3'"),
         ({"chain": ("link_3", "link_3")}, "no joint moves"),

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from armwise.arms import load_arm
-from armwise.errors import ArmError
+from armwise.arms import load_arm, save_arm
+from armwise.errors import ArmError, NotPhysical
 
 GOOD_INERTIA = '<inertia ixx="1" iyy="1" izz="1"/>'
 
@@ -189,7 +189,14 @@ def test_negative_numbers_load_when_asked_for(tmp_path: Path) -> None:
 def test_a_broken_triangle_loads_and_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "odd.urdf"
     path.write_text(robot(inertia='<inertia ixx="1" iyy="1" izz="3"/>'))
-    assert "triangle" in load_arm(path).defects()["b"]
+    arm = load_arm(path)
+    assert "triangle" in arm.defects()["b"]
+    # MuJoCo reads no such file; another description says what this one does.
+    with pytest.raises(NotPhysical, match="b: the principal moments break"):
+        save_arm(arm, tmp_path / "odd.xml")
+    assert not (tmp_path / "odd.xml").exists()
+    save_arm(arm, tmp_path / "odd.xml", allow_unphysical=True)
+    save_arm(arm, tmp_path / "same.urdf")
 
 
 @pytest.mark.parametrize(

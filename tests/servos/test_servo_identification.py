@@ -124,6 +124,35 @@ def test_a_file_returns_the_same_servos(identified, tmp_path):
         read_servo(tmp_path / "no.json")
 
 
+@pytest.mark.parametrize(
+    ("name", "number", "says"),
+    [
+        ("stiffness", -5.0, "'stiffness' is above 0, not -5"),
+        ("stiffness", 0.0, "'stiffness' is above 0, not 0"),
+        ("armature", -1e-3, "'armature' is at least 0, not -0.001"),
+        ("limited_damping", 1.2, "at least 0 and at most 1, not 1.2"),
+        ("stribeck_shape", -2.0, "at least -1 and at most 1, not -2"),
+        ("stribeck_speed", 0.0, "'stribeck_speed' is above 0, not 0"),
+    ],
+)
+def test_a_file_with_numbers_that_no_servo_has_is_refused(
+    robot, tmp_path, name, number, says
+):
+    path = tmp_path / "servo.json"
+    write_servo(rig.truth(robot), path)
+    plain = json.loads(path.read_text())
+    plain["values"][name][1] = number
+    path.write_text(json.dumps(plain))
+    with pytest.raises(ArgumentError, match=says):
+        read_servo(path)
+    write_servo(rig.truth(robot), path)
+    plain = json.loads(path.read_text())
+    plain["std"][name][1] = -0.1
+    path.write_text(json.dumps(plain))
+    with pytest.raises(ArgumentError, match="standard deviations"):
+        read_servo(path)
+
+
 def test_gains_and_loads_per_recording(pendulum):
     heavy = replace(
         pendulum,

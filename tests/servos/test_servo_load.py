@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 import armwise as aw
 from armwise.arms import InertialParameters, load_arm
+from armwise.cli.identify_servo import _Loads
 from armwise.cli.main import app
 from armwise.errors import ArgumentError, NotIdentifiable
 from armwise.servos import ServoLoad, identify_servo_load, read_servo, write_servo
@@ -151,6 +152,10 @@ def bench(pendulum, tmp_path):
         log = rig.recording(true, k, arm=arm, gain=gain)
         aw.write_recording(log, tmp_path / f"log{k}.csv")
         rows.append(f"log{k}.csv,arm{k}.urdf,{gain}")
+    # One of them as spreadsheets with decimal commas write it: its gain is 8,0.
+    (tmp_path / "semicolons.csv").write_text(
+        "\n".join(rows).replace(",", ";").replace(".0", ",0")
+    )
     (tmp_path / "loads.csv").write_text("\n".join(rows))
     return tmp_path
 
@@ -179,6 +184,15 @@ def test_a_table_gives_every_log_its_load_and_gain(bench):
     assert "identified with gain registers 8, 16" in str(result.exception)
     result = CliRunner().invoke(app, [*words, "--register", "8", "--json"])
     assert json.loads(result.stdout)["gap"]["mrad"][0] < 2.0
+
+
+def test_a_table_may_be_separated_by_semicolons(bench):
+    logs = [bench / f"log{k}.csv" for k in range(4)]
+    one, other = (
+        _Loads.read(bench / name).of(logs) for name in ("loads.csv", "semicolons.csv")
+    )
+    assert one[1] == other[1] == [8.0, 16.0, 8.0, 16.0]
+    assert [arm.name for arm in one[0]] == [arm.name for arm in other[0]]
 
 
 @pytest.mark.parametrize(

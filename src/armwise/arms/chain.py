@@ -77,12 +77,29 @@ def _held_positions(arm: Arm, wanted: Mapping[str, float]) -> dict[int, float]:
             )
         if not np.isfinite(position):
             raise ArgumentError(f"{name!r} cannot be locked at {position}.")
+        _require_in_range(arm, i, position)
         held[i] = float(position)
     for i, joint in enumerate(arm.joints):
         if joint.mimic is not None and joint.mimic.leader in held:
             mimic = joint.mimic
             held[i] = mimic.multiplier * held[mimic.leader] + mimic.offset
     return held
+
+
+# Judgement: so far beyond its range a joint may stand for want of calibration.
+_SLACK = 0.05
+"""Fraction of a joint's range by which it may be locked outside of it."""
+
+
+def _require_in_range(arm: Arm, index: int, position: float) -> None:
+    joint = arm.joints[index]
+    lower, upper = joint.limits.lower, joint.limits.upper
+    slack = _SLACK * (upper - lower)
+    if not lower - slack <= position <= upper + slack:
+        raise ArgumentError(
+            f"{arm.name}: {joint.name!r} cannot be locked at {position:g}, its range "
+            f"is {lower:g} to {upper:g} {'rad' if joint.is_revolute else 'm'}."
+        )
 
 
 class _Part:

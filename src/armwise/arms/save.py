@@ -17,7 +17,7 @@ from armwise.arms.writers.link_inertia import (
 )
 from armwise.arms.writers.urdf import fill_urdf, urdf_text
 from armwise.arms.writers.xml_edit import Editor, quoteattr
-from armwise.errors import ArmError
+from armwise.errors import ArmError, NotPhysical
 from armwise.files import write_atomically
 from armwise.tables import read_bounded
 
@@ -129,10 +129,21 @@ def _complete(arm: Arm, kind: str, force: bool) -> tuple[bytes, tuple[str, ...]]
     require_writable(arm, range(len(arm.links)), force)
     write: Callable[[Arm], str] = urdf_text
     if kind == ".xml":
+        _require_bodies(arm, force)
         from armwise.arms.writers.mjcf import mjcf_text as write
     elif kind == ".sdf":
         from armwise.arms.writers.sdf import sdf_text as write
     return write(arm).encode(), _lighter(arm)
+
+
+def _require_bodies(arm: Arm, force: bool) -> None:
+    """Refuse links that MuJoCo refuses, where other readers only warn of them."""
+    if (defects := arm.defects()) and not force:
+        name, why = next(iter(defects.items()))
+        raise NotPhysical(
+            f"{arm.name}: {name}: {why}; MuJoCo reads no such file. `armwise export` "
+            "writes the nearest body, allow_unphysical=True these numbers."
+        )
 
 
 def _fill(

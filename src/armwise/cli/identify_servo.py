@@ -157,7 +157,11 @@ class _Loads:
 
         try:
             with path.open(newline="", encoding="utf-8") as file:
-                rows = list(csv.DictReader(file))
+                header = file.readline()
+                file.seek(0)
+                # Spreadsheets of half the world separate by semicolons.
+                between = ";" if ";" in header else ","
+                rows = list(csv.DictReader(file, delimiter=between))
         except (OSError, UnicodeDecodeError, csv.Error) as error:
             raise ArgumentError(f"{path} cannot be read: {error}") from None
         missing = {"log", "arm", "gain"} - set(rows[0] if rows else ())
@@ -184,8 +188,8 @@ class _Loads:
                 self.arms[name] = load_named(str(beside if beside.exists() else name))
             arms.append(self.arms[name])
             try:
-                gains.append(float(row["gain"]))
-            except (TypeError, ValueError):
+                gains.append(float(row["gain"].replace(",", ".")))
+            except (TypeError, ValueError, AttributeError):
                 raise ArgumentError(
                     f"{self.path}: the gain of {log.name} is {row['gain']!r}, not a "
                     "number. Write the servo's gain register, or 1."

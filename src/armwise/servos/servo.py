@@ -26,7 +26,7 @@ from armwise.servos.free_runs import (
     errors_of,
     listed_contact,
 )
-from armwise.servos.model import CORE, PARAMETERS, decode, encode
+from armwise.servos.model import CORE, FALLS, PARAMETERS, decode, encode
 from armwise.servos.motions import require_same_mechanism, servo_motion
 from armwise.servos.rollout import Roller, ServoMotion, ServoTables, SetPoint
 from armwise.tables import read_json
@@ -601,6 +601,10 @@ def read_servo(path: str | Path) -> Servo:
             k: np.array([np.inf if x is None else float(x) for x in deviations[k]])
             for k in PARAMETERS
         }
+        if any(x.shape != (arm.dof,) or not np.all(x >= 0.0) for x in std.values()):
+            raise ArgumentError(
+                "its standard deviations are not one of each joint, ≥ 0"
+            )
         elements = tuple(
             ServoElement(
                 str(e["name"]),
@@ -673,4 +677,25 @@ def _array(row: Sequence[float | None], dof: int, name: str) -> np.ndarray:
     values = np.array([missing if x is None else float(x) for x in row])
     if values.shape != (dof,) or np.isnan(values).any():
         raise ArgumentError(f"{name!r} needs one number for each of {dof} joints")
+    _require_possible(name, values)
     return values
+
+
+_DIVISORS = {"stiffness", *FALLS} - {"stribeck_shape"}
+"""Parameters that others are divided by."""
+
+
+def _require_possible(name: str, values: np.ndarray) -> None:
+    """Refuse numbers that no servo has, as hand-edited files may."""
+    kind = PARAMETERS[name]
+    if kind.scale == "signed":
+        return
+    least, most = 0.0 if kind.scale == "log" else kind.least, kind.most
+    is_possible = (values >= least) & (values <= most)
+    if name in _DIVISORS:
+        is_possible &= values > 0.0
+    if not is_possible.all():
+        above = "above" if name in _DIVISORS else "at least"
+        below = f" and at most {most:g}" if np.isfinite(most) else ""
+        wrong = values[~is_possible][0]
+        raise ArgumentError(f"{name!r} is {above} {least:g}{below}, not {wrong:g}")

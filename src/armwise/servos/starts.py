@@ -340,9 +340,16 @@ TORQUE_UNITS = {
 """Units of what grows with a servo's torques."""
 
 
+_PER_LOAD = ("driving", "back_driven", "load_static", "load_square", "load_stiction")
+"""Friction per load."""
+
+
 def with_torques(values: Values, factor: float) -> dict[str, float]:
     """Return a servo all of whose torques are so many times as large."""
+    # Loads are what they are: friction of theirs grows by its fraction of them.
     return {
-        name: value * factor if PARAMETERS[name].unit in TORQUE_UNITS else value
+        name: value * factor
+        if PARAMETERS[name].unit in TORQUE_UNITS or name in _PER_LOAD
+        else value
         for name, value in values.items()
     }
