@@ -45,6 +45,7 @@ from armwise.servos.motions import (
     joint_loads,
     joint_signs,
     refuse_unfollowed,
+    rested_windows,
     servo_motion,
 )
 from armwise.servos.rollout import Roller
@@ -681,6 +682,43 @@ def test_the_fall_of_friction_takes_the_shape_that_motions_show(tmp_path):
     assert "stribeck_shape" not in other.names
 
 
+def test_intervals_hold_what_another_shape_of_friction_would_give(tmp_path):
+    """Coulomb friction is less known where the shape of the fall may be another."""
+    joints, growth = grown(tmp_path, static=0.06, stribeck_speed=0.15)
+    joint = joints[0]
+    (fit,) = fit_servos(
+        growth.roller, joint.windows, joint.fits[:1], joint.names, iterations=3
+    )
+    joint.offset, joint.apart = np.zeros(len(fit.names)), {}
+    wide = _Identification._in_any_shape(None, joint, fit)
+    assert wide.names == (*fit.names, "stribeck_shape") == joint.names
+    std, wider = (
+        standard_deviations(resolved(growth.roller, joint.windows, one, None))
+        for one in (fit, wide)
+    )
+    assert wider["coulomb"] > 1.02 * std["coulomb"]
+    # Between its bounds, whatever the motions say.
+    assert wider["stribeck_shape"] < 1.2
+
+
+def test_motions_are_cut_where_joints_rest(robot):
+    """Into parts of which none is short and none lacks; free runs begin at rest."""
+    time = np.arange(2500) * 0.02
+    # Moves for three seconds, rests for one.
+    moves = np.where(time % 4.0 < 3.0, np.sin(2.0 * np.pi * time), 0.0)
+    command = np.column_stack([moves, np.zeros(2500)])
+    log = rig.of_arrays(time, np.roll(command, 3, axis=0), command)
+    motion = joint_loads(servo_motion(log, robot), robot)[0]
+    windows = rested_windows(motion, 10.0)
+    assert sum(len(w.time) for w in windows) == 2500
+    assert all(5.0 <= w.time[-1] + 0.02 <= 15.0 for w in windows)
+    for window in windows[1:]:
+        assert abs(window.q[0, 0]) < 1e-9
+        assert abs(window.goals[0, 0]) < 1e-9
+    cut = np.concatenate([w.goals for w in windows])
+    assert np.array_equal(cut, motion.goals)
+
+
 def course_of(robot, servo, recordings):
     """Return an identification whose joints have the true model."""
     motions = [servo.motion(recording) for recording in recordings]
@@ -701,7 +739,7 @@ def course_of(robot, servo, recordings):
 def test_positions_tell_whether_commands_are_truncated(robot, is_truncated):
     """Logged between ticks, sent as they are or as the tick below."""
     servo, recordings, logged = rig.truth(robot), [], []
-    for seed in range(3):
+    for seed in range(10, 13):
         command = rig.commands(robot.dof, seed)
         command += 0.01 * np.sin(np.arange(len(command)) / 77.0)[:, None]
         sent = np.floor(command / rig.TICK) * rig.TICK if is_truncated else command
@@ -726,7 +764,7 @@ def test_torques_have_a_scale_where_gravity_shows_it(robot, has_gravity):
     if not has_gravity:
         robot = robot.with_gravity([0.0, 0.0, 0.0])
     servo = rig.truth(robot, armature=0.3, damping=1.5)
-    recordings = [rig.recording(servo, seed) for seed in range(4)]
+    recordings = [rig.recording(servo, seed) for seed in range(2)]
     course, joints = course_of(robot, servo, recordings)
     joint = joints[1]
     course._with_own_scale(joint, joint.fits[0])

@@ -13,7 +13,7 @@ of the motions on the other: nothing depends on which start came first.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -111,6 +111,7 @@ class Growth:
         core: What every servo has.
         random: Generator of starting points.
         progress: Called with what is being done.
+        reload: Loads joints by what the models of the others do.
 
     Attributes:
         errors: Number of a joint → its error in [rad] on motions left out.
@@ -125,8 +126,10 @@ class Growth:
         core: tuple[str, ...],
         random: np.random.Generator,
         progress: Progress,
+        reload: Callable[[], None] = lambda: None,
     ) -> None:
         self.roller, self.joints, self.motions = roller, joints, motions
+        self.reload = reload
         self.core, self.random, self.progress = core, random, progress
         self.dof = motions[0].q.shape[1]
         # Few joints leave time for more of each fit.
@@ -140,6 +143,7 @@ class Growth:
         """Find every joint's model; return what each element was worth."""
         for joint in self.joints:
             self._begin(joint)
+        self.refit_loaded()
         self._lower_valleys("other servos", 0.4)
         for joint in self.joints:
             self._drop_idle(joint)
@@ -150,6 +154,8 @@ class Growth:
             self.progress(element, 0.45 + 0.02 * k)
             self._try(element)
         self._lower_valleys("other valleys", 0.7)
+        # Elements may only have made up for wrong loads.
+        self.refit_loaded()
         self._shapes()
         self._prune()
         self._release()
@@ -269,6 +275,15 @@ class Growth:
                 self._drop_unshown(joint, element)
             self._drop_vague(joint)
             self._drop_idle(joint)
+
+    def refit_loaded(self) -> None:
+        """Load joints by what the others' models do by now, and fit them anew."""
+        if self.dof == 1:
+            return
+        self.reload()
+        for joint in self.joints:
+            joint.fits = self._refitted(joint, joint.names, joint.fits, 2 * self.steps)
+            self.errors[joint.number] = self._left_out(joint, joint.fits)
 
     def _shapes(self) -> None:
         """Let the fall of Stribeck friction with speed take any shape.
@@ -426,7 +441,8 @@ class Growth:
         rows = self._window_errors(joint, joint.fits, fits)
         before, after = self.errors[joint.number], _mean(rows[1])
         # As where elements are added.
-        more = max(WORTH * before, self._least(joint), _SURE * doubt(rows[1] - rows[0]))
+        by_chance = _by_chance(rows[1] - rows[0], added)
+        more = max(WORTH * before, self._least(joint), _SURE * by_chance)
         if tolerance is not None:
             more = tolerance * before
         if after < before + more:
@@ -452,7 +468,9 @@ class Growth:
         }
         after = {number: _mean(new) for number, (_, new) in rows.items()}
         least = {
-            j.number: max(self._least(j), _SURE * doubt(np.subtract(*rows[j.number])))
+            j.number: max(
+                self._least(j), _SURE * _by_chance(np.subtract(*rows[j.number]), added)
+            )
             for j in lacking
         }
         willing = takers({n: self.errors[n] for n in after}, after, least)
@@ -587,6 +605,19 @@ class Growth:
 def _joined(names: Sequence[str], added: Sequence[str]) -> tuple[str, ...]:
     """Return names and those added that are not among them."""
     return (*names, *(name for name in added if name not in names))
+
+
+def _by_chance(saved: Float[np.ndarray, " windows"], added: Sequence[str]) -> float:
+    """Return what an element that is not there saves, as a standard deviation.
+
+    A limit is met in few windows, and how much these save is no doubt that it is there:
+    by chance windows save as much as they lose, and what they lose tells that.
+    """
+    if not any(np.isinf(PARAMETERS[name].absent) for name in added):
+        return doubt(saved)
+    saved = saved[np.isfinite(saved)]
+    lost = np.minimum(saved, 0.0)
+    return float(np.sqrt(2.0 * np.sum(lost**2)) / max(len(saved), 1))
 
 
 def _mean(errors: Float[np.ndarray, " windows"]) -> float:

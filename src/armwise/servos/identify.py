@@ -40,7 +40,7 @@ from armwise.servos.fit import (
 )
 from armwise.servos.free_runs import errors_of
 from armwise.servos.growth import WORTH, Growth
-from armwise.servos.joints import JointMotions, ServoJoint, at_rest
+from armwise.servos.joints import CORRECTED_HZ, JointMotions, ServoJoint, at_rest
 from armwise.servos.load import known_load_errors
 from armwise.servos.model import (
     CORE,
@@ -224,19 +224,19 @@ class _Identification(JointMotions):
         self.mask_contact(joints, self.core)
         self._untruncate(joints)
         self.find_zeros(joints, self.core)
-        is_sharp = self.reload(joints)
+        self.reload(joints)
         moving = [joint for joint in joints if joint.moves]
         self._torques_alike(moving)
         growth = Growth(
-            self.roller, moving, self.motions, self.core, self.random, self.progress
-        )
+            self.roller, moving, self.motions, self.core, self.random, self.progress,
+            lambda: self.reload(joints, CORRECTED_HZ),
+        )  # fmt: skip
         elements = growth.elements()
         # Once more, with a model that knows better what is usual.
         if self.mask_contact(joints):
             elements = growth.reconsidered("torque limit")
         self.mask_floor(joints)
-        if is_sharp:
-            self.reload(joints)
+        growth.refit_loaded()
         fits = self._final(joints)
         self._walls(joints, fits)
         return self._answer(joints, fits, elements)

@@ -25,10 +25,10 @@ from armwise.servos.motions import (
     dense,
     held_back,
     joint_loads,
+    rested_windows,
     sharpness_of,
     simulated_loads,
     travel_of,
-    windows_of,
 )
 from armwise.servos.rollout import Roller, ServoMotion, ServoTables
 from armwise.servos.starts import best_starts, element_starts
@@ -44,6 +44,14 @@ WINDOW_S = 10.0
 # Judgement: some hundred reversals.
 _WINDOWS_S = 100.0
 """Length in [s] of all windows of a joint, in each half of the motions."""
+
+# Judgement: less is within what a fit makes up for.
+_SHARPER = 0.98
+"""Error of a joint under better loads, of that under those before."""
+
+# Judgement: models err slowly, and above some hertz an encoder's steps outweigh that.
+CORRECTED_HZ = (4.0, 0.0)
+"""Up to where simulated motions that load joints are brought to the measured ones."""
 
 _ZERO_STEPS = 5
 """Gauss-Newton steps of the joints' zeros."""
@@ -152,18 +160,21 @@ class JointMotions:
             if len(joint.motions) == 1:
                 # One motion: every other of its quarters, or tens of seconds.
                 length = min(WINDOW_S, float(joint.motions[0].time[-1]) / 4.5)
-                windows = windows_of(joint.motions[0], length)[side::2]
+                windows = rested_windows(joint.motions[0], length)[side::2]
             else:
                 pairs = zip(joint.motions, self.half, strict=True)
                 windows = [
-                    w for m, h in pairs if h == side for w in windows_of(m, WINDOW_S)
+                    w
+                    for m, h in pairs
+                    if h == side
+                    for w in rested_windows(m, WINDOW_S)
                 ]
             travel = np.array([travel_of(w) for w in windows])
             # Windows by chance, those that move more often: neither only the wildest
             # nor many in which nothing happens.
             weight = np.sqrt(travel) + 1e-3 * (travel.max(initial=0.0) + 1e-9)
-            longest = max((float(w.time[-1]) for w in windows), default=WINDOW_S)
-            count = min(int(np.ceil(self.windows_s / longest)), len(windows))
+            lengths = [float(w.time[-1]) for w in windows] or [WINDOW_S]
+            count = min(int(np.ceil(self.windows_s / np.mean(lengths))), len(windows))
             # Limits of the set-point show only where commands are quick, which may be
             # in few windows. Judgement: a quarter of the windows are the quickest.
             order = np.argsort([-sharpness_of(w) for w in windows], kind="stable")
@@ -230,8 +241,8 @@ class JointMotions:
             pair
             for m, rows in zip(joint.motions, held, strict=True)
             for pair in zip(
-                windows_of(m, WINDOW_S),
-                windows_of(replace(m, mask=rows[:, None]), WINDOW_S),
+                rested_windows(m, WINDOW_S),
+                rested_windows(replace(m, mask=rows[:, None]), WINDOW_S),
                 strict=True,
             )
         ]
@@ -411,29 +422,38 @@ class JointMotions:
         for joint, one in zip(joints, loaded, strict=True):
             joint.motions[k] = replace(one, mask=joint.motions[k].mask)
 
-    def reload(self, joints: list[ServoJoint]) -> bool:
-        """Load joints by the others' simulated motion, where that explains more."""
+    def reload(
+        self, joints: list[ServoJoint], corrected: Sequence[float] = (0.0,)
+    ) -> None:
+        """Load joints by the others' simulated motion, where that explains more.
+
+        Each joint takes what explains it best.
+
+        Args:
+            joints: Those of the arm.
+            corrected: Frequencies in [Hz] up to which simulated motions are brought to
+                the measured ones.
+        """
         if self.dof == 1:
-            return False
+            return
         self.progress("loads", 0.33)
-        moving = [joint for joint in joints if joint.moves]
         table = self._table(joints)
         runs = self.whole.run([dense(m) for m in self.motions], table)
-        measured = [list(joint.motions) for joint in joints]
-        before = self._unexplained(moving)
-        for k, (motion, arm) in enumerate(zip(self.motions, self.arms, strict=True)):
-            time = np.arange(runs[k].shape[1]) * motion.clock[0]
-            simulated = time, runs[k][0]
-            self._take(joints, k, simulated_loads(motion, arm, simulated, self.zeros))
-        # Judgement: a tenth; where the model itself is wrong by more than that, what
-        # was measured is as good.
-        is_sharp = self._unexplained(moving) < 0.9 * before
-        for joint, motions in zip(joints, measured, strict=True):
-            if not is_sharp:
-                joint.motions = motions
-            else:
-                joint.halves = self.windows(joint)
-        return is_sharp
+        best = {j.number: (self._unexplained(j), j.motions) for j in joints if j.moves}
+        for corrected_hz in corrected:
+            for joint in joints:
+                joint.motions = list(joint.motions)
+            for k, (m, arm) in enumerate(zip(self.motions, self.arms, strict=True)):
+                simulated = np.arange(runs[k].shape[1]) * m.clock[0], runs[k][0]
+                loads = simulated_loads(m, arm, simulated, self.zeros, corrected_hz)
+                self._take(joints, k, loads)
+            for joint in [joint for joint in joints if joint.moves]:
+                error = self._unexplained(joint)
+                if error < _SHARPER * best[joint.number][0]:
+                    best[joint.number] = error, joint.motions
+        for joint in [joint for joint in joints if joint.moves]:
+            joint.motions = best[joint.number][1]
+            joint.halves = self.windows(joint)
 
     def _table(self, joints: Sequence[ServoJoint]) -> ServoTables:
         """Return the joints' fits so far as those of one arm."""
@@ -486,10 +506,9 @@ class JointMotions:
         for joint in joints:
             joint.halves = self.windows(joint)
 
-    def _unexplained(self, joints: Sequence[ServoJoint]) -> float:
-        """Return the mean error of all joints' fits in all motions."""
-        errors = [mean_errors(self.roller, j.motions, j.fits[0]) for j in joints]
-        return float(np.mean([np.nanmean(e) for e in errors]))
+    def _unexplained(self, joint: ServoJoint) -> float:
+        """Return the mean error of a joint's fit in all motions."""
+        return float(np.nanmean(mean_errors(self.roller, joint.motions, joint.fits[0])))
 
 
 def at_rest(others: Sequence[Values]) -> dict[str, float]:

@@ -423,19 +423,27 @@ def simulated_loads(
     arm: Arm,
     simulated: tuple[Float[np.ndarray, " steps"], Float[np.ndarray, "steps dof"]],
     zeros: Float[np.ndarray, " dof"] | None = None,
+    corrected_hz: float = 0.0,
 ) -> list[ServoMotion]:
     """Split a motion into its joints, the others moving as a model of them does.
 
     Measured at some ten milliseconds, in an encoder's steps, the other joints'
-    accelerations are blunt; a model that goes where they went has them sharp.
+    accelerations are blunt; a model that goes where they went has them sharp. Where it
+    only goes nearly there, what is measured makes up for the slow part.
 
     Args:
         motion: Of the whole arm.
         arm: Its description.
         simulated: Stamps in [s] and positions of a free run.
         zeros: What the description's positions are beyond the measured, in [rad].
+        corrected_hz: Up to where the model's motion is brought to the measured one.
     """
     time, q = simulated
+    if corrected_hz > 0.0:
+        rate = 1.0 / float(np.median(np.diff(motion.time)))
+        there = np.column_stack([np.interp(motion.time, time, x) for x in q.T])
+        slow = low_pass(motion.q - there, min(corrected_hz, 0.2 * rate), rate)
+        q = q + np.column_stack([np.interp(time, motion.time, x) for x in slow.T])
     measured = [m.bodies for m in joint_loads(motion, arm, zeros)]
     measured_q = np.column_stack([np.interp(time, motion.time, x) for x in motion.q.T])
     # Judgement: farther off, something holds the arm or the model is wrong; a tenth of
@@ -542,6 +550,11 @@ SETTLE_S = 1.0
 """First part of a window in [s] that does not count: speed and stick are unknown."""
 
 
+# Judgement: a servo's set-point and its swing after a stop have ended by then.
+_RESTED_S = 0.25
+"""Time in [s] over which a joint and its command are to rest before a window."""
+
+
 def windows_of(motion: ServoMotion, seconds: float) -> list[ServoMotion]:
     """Cut a motion into windows of about this length in [s]."""
     period = float(np.median(np.diff(motion.time)))
@@ -550,6 +563,30 @@ def windows_of(motion: ServoMotion, seconds: float) -> list[ServoMotion]:
         return [motion]
     starts = range(0, len(motion.time) - length + 1, length)
     return [motion.cut(s, s + length, settle) for s in starts]
+
+
+def rested_windows(motion: ServoMotion, seconds: float) -> list[ServoMotion]:
+    """Cut a joint's motion into windows of about this length in [s], where it rests.
+
+    Free runs begin at rest. One that begins so in the midst of a motion sticks
+    elsewhere at its end, and stays there until the next.
+    """
+    period = float(np.median(np.diff(motion.time)))
+    length, settle = round(seconds / period), round(SETTLE_S / period)
+    if len(motion.time) < 1.5 * length:
+        return [motion]
+    lag = max(1, round(_RESTED_S / period))
+    moved = np.zeros(len(motion.time))
+    for x in (motion.q, motion.goals):
+        moved[lag:] += np.abs(x[lag:] - x[:-lag]).sum(axis=1)
+    cuts = [0]
+    for middle in range(length, len(motion.time) - length // 2, length):
+        # A quarter of the length either way: no window is shorter than half of it.
+        last = min(middle + length // 4, len(motion.time) - length // 2)
+        rows = slice(middle - length // 4, last)
+        cuts.append(rows.start + int(np.argmin(moved[rows])))
+    ends = [*cuts[1:], len(motion.time)]
+    return [motion.cut(a, b, settle) for a, b in zip(cuts, ends, strict=True)]
 
 
 def travel_of(motion: ServoMotion) -> float:
