@@ -345,6 +345,18 @@ def test_a_torque_of_the_wrong_sign_ends_in_an_estimate():
     assert "unexplained-torque" in [w.code for w in estimate.warnings]
 
 
+@pytest.mark.parametrize("joint", [3, 4, 5])
+def test_a_wrist_that_its_torque_pushes_along_has_the_wrong_sign(arm, joint):
+    data = samples_of(arm)
+    signs = np.where(np.arange(arm.dof) == joint, -1.0, 1.0)
+    flipped = replace(data, tau=data.tau * signs)
+    warnings = aw.identify(arm, flipped, friction="linear").warnings
+    (found,) = [w for w in warnings if w.code == "torque-sign-flipped"]
+    assert arm.coordinate_names[joint] in found.text
+    fine = aw.identify(arm, data, friction="linear").warnings
+    assert "torque-sign-flipped" not in [w.code for w in fine]
+
+
 def test_friction_of_an_arm_of_tons_is_not_lost_beside_its_links(arm):
     heavy = np.array(arm.parameters)
     arm.layout.by_link(heavy)[:] *= 1e4  # links of tons, described without friction

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from armwise.errors import EstimateWarning
+from armwise.identification.other_readings import pushed_along
 from armwise.identification.validation import (
     REVERSAL,
     Agreement,
@@ -105,7 +106,9 @@ def diagnose(
         agreement = compare_description(estimate.columns, estimate.samples)
     if agreement is not None:
         warnings += _compare_with_description(estimate.prior_arm, agreement)
-    warnings += [*_unexplained(estimate), *_concentrated(estimate)]
+    pushed = [] if not estimate.samples else pushed_along(estimate, _POOR_FIT)
+    # What a column of the wrong sign leaves says nothing of where friction is wrong.
+    warnings += pushed or [*_unexplained(estimate), *_concentrated(estimate)]
     warnings += [*_overfitted(estimate), *_extrapolates(estimate)]
     return tuple(warnings)
 

@@ -25,6 +25,7 @@ from armwise.recordings import Samples
 if TYPE_CHECKING:
     from jaxtyping import Float
 
+    from armwise.identification.estimate import Estimate
     from armwise.identification.problem import Problem
 
 READINGS = frozenset(
@@ -317,3 +318,44 @@ def _scaled(run: Samples, scale: np.ndarray) -> Samples:
         qdd=run.qdd * scale,
         preparation=replace(run.preparation, speed_resolution=scaled),
     )
+
+
+# Columns that contradict friction, whatever else would fit them.
+
+# Judgement: Coulomb friction of the wrong sign has -1, viscous friction -0.9.
+_PUSHES = -0.6
+"""Cosine of unexplained torque and direction of motion below which it pushes along."""
+
+_ROWS = 10_000
+"""Rows from all over the log that are looked at."""
+
+
+def pushed_along(estimate: Estimate, least: float) -> list[EstimateWarning]:
+    """Name joints that most of their torque would push along, as no friction does.
+
+    Of a wrist's torque most is friction, which no other joint shows: with the wrong
+    sign a fit of bodies and brakes has nothing left to explain it by.
+
+    Args:
+        estimate: With its samples.
+        least: Relative error of a joint from which on it is asked.
+    """
+    if not np.any(estimate.fit.relative_error > least):
+        return []
+    runs = [run for run in estimate.samples if len(run)]
+    stride = max(1, sum(len(run) for run in runs) // _ROWS)
+    some = [run[::stride] for run in runs]
+    errors = np.concatenate([run.tau - estimate.predict(run) for run in some])
+    ways = np.sign(np.concatenate([run.qd for run in some]))
+    sizes = np.linalg.norm(errors, axis=0) * np.linalg.norm(ways, axis=0)
+    cosines = np.sum(errors * ways, axis=0) / np.maximum(sizes, 1e-300)
+    is_pushed = (cosines < _PUSHES) & (estimate.fit.relative_error > least)
+    if not is_pushed.any():
+        return []
+    arm = estimate.prior_arm
+    names = ", ".join(arm.coordinate_names[j] for j in np.flatnonzero(is_pushed))
+    text = (
+        f"The torque of {names} pushes the way it moves, where friction brakes. Check "
+        "its sign (mapping: scale = -1)."
+    )
+    return [EstimateWarning("torque-sign-flipped", text)]
