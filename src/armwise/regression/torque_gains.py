@@ -162,6 +162,9 @@ def consistent_scale(
     for _ in range(2):
         better, doubt = torques.with_group(scale)
         change = np.abs(np.log(better / scale)).max()
+        # What would be nothing rather than any fraction has another sign, no factor.
+        if change > _GRID.max():
+            break
         if change < _LEAST_SCALE or not torques.is_surely_better(scale, better):
             break
         # A group that is settled once more is better known than it was at first.
