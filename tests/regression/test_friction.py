@@ -288,7 +288,7 @@ def test_a_stribeck_speed_is_right_for_fitted_rows_and_for_all(left, is_taken):
         def _solutions(self, selection, whole, candidates):
             return (np.array(selection),)
 
-        def _errors(self, x):
+        def _errors(self, x, joints):
             errors = left if x[0] == 0 else (1.0, 1.0)
             return np.reshape(errors, (2, 1, 1))
 
