@@ -238,7 +238,7 @@ def test_floors_are_ranked_where_none_explains_anything(monkeypatch):
     floor = Floor((1,), np.zeros((1, 3)), 0.0, 400.0)
     monkeypatch.setattr(
         _Search,
-        "_costs",
+        "_unexplained",
         lambda self, floors: np.array([1.0 if one is None else 2.0 for one in floors]),
     )
     search = object.__new__(_Search)

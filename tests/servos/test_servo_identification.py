@@ -597,7 +597,7 @@ def test_a_joint_in_a_false_valley_is_led_out_by_its_neighbour(tmp_path):
         joint.bare_error = 2.0 * growth.errors[joint.number]
     growth.draws = 0
     before = dict(growth.errors)
-    growth._lower_valleys("other servos", 0.0)
+    growth.lower_valleys("other servos", 0.0)
     accelerations = [values["acceleration"] for values in astray.fits]
     assert accelerations == pytest.approx([15.0, 15.0], rel=0.05)
     assert growth.errors[1] < 0.2 * before[1]
@@ -776,3 +776,13 @@ def test_torques_have_a_scale_where_gravity_shows_it(robot, has_gravity):
     scale = [scale_slope(n, 1.0) for n in wide.names]
     doubt = 1.0 / np.sqrt(scale @ wide.information @ scale)
     assert (doubt < 0.02) == has_gravity
+
+
+def test_what_was_taken_away_is_in_no_later_start(tmp_path):
+    joints, _ = grown(tmp_path, acceleration=15.0)
+    joint = joints[0]
+    joint.best = dict(joint.fits[0], slew=28.0)
+    assert [values["slew"] for values in joint.models] == [np.inf] * 3
+    # What came after the last fit of all windows is in halves only.
+    joint.names = (*joint.names, "saturation")
+    assert joint.models == joint.fits

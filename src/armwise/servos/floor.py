@@ -64,6 +64,9 @@ friction."""
 _SLIDES = (0.1, 0.2, 0.4, 0.8)
 """Coefficients of friction that are tried: of smooth tables and of rubber feet."""
 
+_USUAL_SLIDE = 0.4
+"""Coefficient of friction that floors start from where a smooth one knows of none."""
+
 # Judgement: rubber on rubber.
 _MOST_FRICTION = 1.5
 """Coefficient of friction, at most."""
@@ -237,18 +240,23 @@ class _Search:
         self.q = np.concatenate([m.q for m in motions]) + self.zero
         self.free = np.concatenate([run[0] for run in runs]) + self.zero
         self.held = np.concatenate(held)
+        pairs = zip(motions, held, strict=True)
+        self.touching = [m for m, rows in pairs if rows.any()]
+        # What something must explain, row by row.
+        open_errors = self.held * np.abs(self.free - self.q).sum(axis=1)
         windows, first = [], 0
         for m, rows in zip(motions, held, strict=True):
             for window in windows_of(m, _WINDOW_S):
                 span = slice(first, first + len(window.time))
-                windows.append((int(self.held[span].sum()), span, window))
+                size = float(open_errors[span].sum())
+                windows.append((int(self.held[span].sum()), span, window, size))
                 first = span.stop
             first += len(rows) - sum(len(w.time) for w in windows_of(m, _WINDOW_S))
-        self.all_windows = windows
-        windows = sorted(windows, key=lambda row: -row[0])
+        self.all_windows = [(span, window) for _, span, window, _ in windows]
+        windows = sorted(windows, key=lambda row: -row[3])
         # Judgement: half a second; less is chance.
         self.least = 0.5 / float(np.median(np.diff(motions[0].time)))
-        touching = [w for count, _, w in windows if count >= self.least]
+        touching = [w for count, _, w, _ in windows if count >= self.least]
         self.windows = touching[:_MOST_WINDOWS]
         errors = np.abs(self._errors([None])[0]) if self.windows else np.ones((1, 1))
         self.scale = least_scale(np.median(errors, axis=0), motions[0].rounding)
@@ -311,10 +319,10 @@ class _Search:
     def refitted(self, floor: Floor) -> Floor:
         """Fit a floor beside the windows, too, that it spoils most."""
         saved = self._saved(floor)
-        worst = sorted(self.all_windows, key=lambda row: saved[row[1]].sum())
+        worst = sorted(self.all_windows, key=lambda row: saved[row[0]].sum())
         fitted = {id(window) for window in self.windows}
         # Judgement: as much again as a quarter of those that touch.
-        more = [w for _, _, w in worst if id(w) not in fitted][: _MOST_WINDOWS // 4]
+        more = [w for _, w in worst if id(w) not in fitted][: _MOST_WINDOWS // 4]
         self.windows = [*self.windows, *more]
         return self._fitted(floor, is_rough=floor.friction > 0.0)
 
@@ -363,8 +371,8 @@ class _Search:
             for one in trials
             for down in (0.0, 2e-3, 4e-3)
         ]
-        # Judgement: every third window tells most of them.
-        some = self.only(self.windows[::3])
+        # Judgement: every other window tells most of them.
+        some = self.only(self.windows[::2])
         costs = some._costs(lower)
         costs = costs.reshape(len(trials), -1).min(axis=1)
         order = [int(k) for k in np.argsort(costs)]
@@ -375,20 +383,30 @@ class _Search:
             near = _around(trials[k])
             start = near[int(np.argmin(some._costs(near)))]
             ends.append(self._fitted(start, _FIRST_ITERATIONS, is_rough=is_rough))
-        return self._fitted(self._outermost(ends), is_rough=is_rough)
+        best = self._outermost(ends) if count > 1 else self._cheapest(ends)
+        return self._fitted(best, is_rough=is_rough)
+
+    def _cheapest(self, floors: list[Floor]) -> Floor:
+        return floors[int(np.argmin(self._costs(floors)))]
 
     def _outermost(self, floors: list[Floor]) -> Floor:
         """Return the best floor of the outermost link that explains as much.
 
         Few poses do not tell links apart, and hands touch more often than elbows.
         """
-        costs = self._costs(floors)
+        costs = self._unexplained(floors)
         best = float(costs.min())
         # Nothing, where every floor is worse than none.
-        explained = max(float(self._costs([None])[0]) - best, 0.0)
+        explained = max(float(self._unexplained([None])[0]) - best, 0.0)
         # Judgement: a twentieth of what it explains.
         as_good = [k for k, cost in enumerate(costs) if cost <= best + _TIE * explained]
         return floors[max(as_good, key=lambda k: (floors[k].links[-1], -costs[k]))]
+
+    def _unexplained(
+        self, floors: Sequence[Floor | None]
+    ) -> Float[np.ndarray, " floors"]:
+        """Return what is left of all errors in motions that touch, in [rad]."""
+        return np.abs(self.only(self.touching)._errors(floors)).sum(axis=(1, 2))
 
     def sliding(self, floor: Floor) -> Floor:
         """Return the floor with friction, if touching rows ask for it."""
@@ -397,17 +415,15 @@ class _Search:
         trials = [replace(floor, friction=mu) for mu in _SLIDES]
         near = trials[int(np.argmin(self._costs(trials)))]
         near = self._fitted(near, is_rough=True)
-        least = (1.0 - _WORTH) * self._costs([floor])[0]
-        if self._costs([near])[0] > least:
-            return floor
         # What friction does the points and the height did in its place, often by far.
-        starts = [replace(c, friction=near.friction) for c in self._candidates(None)]
+        slides = near.friction or _USUAL_SLIDE
+        starts = [replace(c, friction=slides) for c in self._candidates(None)]
         far = self._lowest(starts, _VALLEYS, is_rough=True) if starts else near
+        rough = min(near, far, key=lambda end: float(self._costs([end])[0]))
         # Friction and heights make one long valley, in which steps are short.
-        if len(near.links) == 1:
-            return self._fitted(self._outermost([near, far]), is_rough=True)
-        one, other = (self._costs([end])[0] for end in (near, far))
-        return self._fitted(near if one < other else far, is_rough=True)
+        rough = self._fitted(rough, is_rough=True)
+        before, after = self._costs([floor, rough])
+        return rough if after < (1.0 - _WORTH) * before else floor
 
     def _fitted(
         self, floor: Floor, iterations: int = _ITERATIONS, *, is_rough: bool = False

@@ -3,9 +3,10 @@
 1. Limits of the set-point, a derivative gain and friction are mistaken for one another,
    so a joint begins with all of them, from a grid of valleys that are known to exist.
 2. Lower valleys are sought around, and where the other joints' servos are.
-3. Other elements are added one at a time, and lower valleys are sought once more.
+3. Other elements are added one at a time.
 4. What a model predicts as well without is taken away, and servos are taken to be
    alike where that predicts as well.
+5. Once contact is known by these models, lower valleys are sought once more.
 
 Valleys are chosen by their errors on all windows, elements by those of fits to one half
 of the motions on the other: nothing depends on which start came first.
@@ -144,7 +145,7 @@ class Growth:
         for joint in self.joints:
             self._begin(joint)
         self.refit_loaded()
-        self._lower_valleys("other servos", 0.4)
+        self.lower_valleys("other servos", 0.4)
         for joint in self.joints:
             self._drop_idle(joint)
         # What an element is worth depends on the others: of few joints refused ones are
@@ -153,7 +154,9 @@ class Growth:
         for k, element in enumerate(shown * (2 if self.is_short else 1)):
             self.progress(element, 0.45 + 0.02 * k)
             self._try(element)
-        self._lower_valleys("other valleys", 0.7)
+        # Of many joints this is left for when contact is known, for time.
+        if self.is_short:
+            self.lower_valleys("other valleys", 0.7)
         # Elements may only have made up for wrong loads.
         self.refit_loaded()
         self._shapes()
@@ -208,7 +211,8 @@ class Growth:
         )  # fmt: skip
         best = ranked(self.roller, self._few(joint), few, joint.prior)[:2]
         starts = [fit.values for fit in best]
-        joint.fits = self._refitted(joint, joint.names, starts, iterations)
+        joint.best = self._lowest(joint, joint.names, starts, iterations)
+        joint.fits = self._halved(joint, joint.names, joint.best, self.steps)
         self.errors[joint.number] = self._left_out(joint, joint.fits)
 
     def _refitted(
@@ -219,12 +223,22 @@ class Growth:
         iterations: int,
     ) -> list[dict[str, float]]:
         """Return the fits of both halves from the best fit of all windows."""
+        best = self._lowest(joint, names, starts, iterations)
+        return self._halved(joint, names, best, self.steps)
+
+    def _lowest(
+        self,
+        joint: ServoJoint,
+        names: Sequence[str],
+        starts: Sequence[Values],
+        iterations: int,
+    ) -> dict[str, float]:
+        """Return the best fit of all windows."""
         fits = fit_servos(
             self.roller, joint.windows, starts, names,
             iterations=iterations, prior=joint.prior,
         )  # fmt: skip
-        best = ranked(self.roller, joint.windows, fits, joint.prior)[0]
-        return self._halved(joint, names, best.values, self.steps)
+        return ranked(self.roller, joint.windows, fits, joint.prior)[0].values
 
     def _halved(
         self, joint: ServoJoint, names: Sequence[str], start: Values, iterations: int
@@ -235,22 +249,23 @@ class Growth:
             for side in (0, 1)
         ]
 
-    def _lower_valleys(self, what: str, done: float) -> None:
+    def lower_valleys(self, what: str, done: float) -> None:
         """Look for lower valleys of joints that are explained worse than rounding.
 
         Around their own, and where the other joints' servos are: those of one arm are
         of one type, and what shows clearly in one is a start for all.
         """
         ratios = {j.number: self.errors[j.number] / j.bare_error for j in self.joints}
-        models = {j.number: dict(j.fits[0]) for j in self.joints}
+        models = {j.number: j.models for j in self.joints}
         best = sorted(self.joints, key=lambda j: ratios[j.number])
         for joint in [j for j in self.joints if not self._is_exact(j)]:
             self.progress(what, done)
-            others = [models[j.number] for j in best if j is not joint]
+            others = [models[j.number][0] for j in best if j is not joint]
+            own = models[joint.number]
             starts = [
-                *joint.fits,
-                *shaken(joint.fits[0], joint.names, self.random, self.draws),
-                *borrowed(joint.fits[0], joint.names, others),
+                *own,
+                *shaken(own[0], joint.names, self.random, self.draws),
+                *borrowed(own[0], joint.names, others),
             ]
             self._descend(joint, starts, 6)
 

@@ -237,6 +237,7 @@ class _Identification(JointMotions):
             elements = growth.reconsidered("torque limit")
         self.mask_floor(joints)
         growth.refit_loaded()
+        growth.lower_valleys("other valleys", 0.8)
         fits = self._final(joints)
         self._walls(joints, fits)
         return self._answer(joints, fits, elements)
@@ -324,8 +325,9 @@ class _Identification(JointMotions):
                 np.nanmean(mean_errors(self.roller, joint.windows, one.values))
                 for one in (fit, near)
             )
-            # Judgement: servos of one type, unless that explains clearly less.
-            if alike < 1.03 * own:
+            # Judgement: servos of one type, unless that explains clearly less; without
+            # gravity a first model drifts to where links weigh nothing beside torques.
+            if alike < (1.03 if len(starts) == 1 else 1.2) * own:
                 joint.prior, joint.fits = prior, [near.values] * 2
 
     def _untruncate(self, joints: Sequence[ServoJoint]) -> None:
@@ -504,8 +506,8 @@ class _Identification(JointMotions):
         # One joint alone may take its time.
         is_alone = self.dof == 1
         trials = fit_servos(
-            self.roller, joint.windows, joint.fits,
-            joint.names, iterations=25 if is_alone else 8, prior=joint.prior,
+            self.roller, joint.windows, joint.models[: 3 if is_alone else 1],
+            joint.names, iterations=25 if is_alone else 4, prior=joint.prior,
         )  # fmt: skip
         near = ranked(self.roller, joint.windows, trials, joint.prior)[0]
         useless = self._idle_limits(joint, joint.windows, near.values)

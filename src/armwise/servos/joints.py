@@ -31,7 +31,7 @@ from armwise.servos.motions import (
     travel_of,
 )
 from armwise.servos.rollout import Roller, ServoMotion, ServoTables
-from armwise.servos.starts import best_starts, element_starts
+from armwise.servos.starts import best_starts, element_starts, without
 from armwise.servos.zeros import zero_step
 
 if TYPE_CHECKING:
@@ -61,7 +61,8 @@ _ZERO_STEPS = 5
 class ServoJoint:
     """One joint on its way: its motions, windows in two halves, and fits so far.
 
-    `names` are the parameters its model has by now, `tried` how many there were when an
+    `names` are the parameters its model has by now, `core` is the first fit of what
+    every servo has, `best` the last of all windows, `tried` how many there were when an
     element was refused, `bare_error` the core's error in [rad] on motions left out,
     `prior` holds its torques to those of the other servos, `held` are parameters that
     halves take from all windows; `apart` is half of what the
@@ -77,6 +78,7 @@ class ServoJoint:
     fits: list[dict[str, float]]
     moves: bool
     core: dict[str, float] = field(default_factory=dict)
+    best: dict[str, float] = field(default_factory=dict)
     names: tuple[str, ...] = ()
     tried: dict[str, int] = field(default_factory=dict)
     bare_error: float = np.inf
@@ -93,6 +95,22 @@ class ServoJoint:
     def windows(self) -> list[ServoMotion]:
         """Both halves' windows."""
         return [*self.halves[0], *self.halves[1]]
+
+    @property
+    def models(self) -> list[dict[str, float]]:
+        """Its fits so far: that of all windows first, if it has all that halves have.
+
+        What contact was told apart by came later; what was taken away, earlier.
+        """
+        is_whole = self.best and np.isfinite([self.best[n] for n in self.names]).all()
+        best = [without(self.best, self.names)] if is_whole else []
+        return [*best, *self.fits]
+
+
+def _errors(joint: ServoJoint, runs: Sequence[np.ndarray]) -> np.ndarray:
+    """Return how far free runs of a joint are off in [rad], over all its rows."""
+    pairs = zip(runs, joint.motions, strict=True)
+    return np.concatenate([np.abs(run - m.q[:, 0]) for run, m in pairs])
 
 
 def _held_rows(
@@ -205,14 +223,10 @@ class JointMotions:
             if not joint.moves:
                 continue
             runs = self._free_runs(joint, joint.fits[0])
-            errors = [
-                np.abs(run - m.q[:, 0])
-                for run, m in zip(runs, joint.motions, strict=True)
-            ]
-            median = float(np.nanmedian(np.concatenate(errors)))
+            median = float(np.nanmedian(_errors(joint, runs)))
             held = _held_rows(joint, runs, median, is_sure=not first)
             if any(rows.any() for rows in held):
-                held, explains = self._beside_limit(joint, held, first, median)
+                held, explains = self._beside_limit(joint, held, first, runs)
                 is_limited |= explains
             for k, m in enumerate(joint.motions):
                 sound = self.motions[k].mask[:, [joint.number]]
@@ -229,14 +243,21 @@ class JointMotions:
         joint: ServoJoint,
         held: list[np.ndarray],
         first: Sequence[str],
-        median: float,
+        unlimited: list[np.ndarray],
     ) -> tuple[list[np.ndarray], bool]:
         """Return rows that no servo of limited torque explains either.
 
         A motor at its limit stays behind its command like one that something holds. If
         that explains rows, the joint has a limit from now on; whether it is needed is
         judged later, as of any element.
+
+        Args:
+            joint: Its model fitted.
+            held: Rows that seem to be held in every motion.
+            first: Parameters of a first model; none, if it is a finished one.
+            unlimited: Its free runs.
         """
+        median = float(np.nanmedian(_errors(joint, unlimited)))
         suspect = [
             pair
             for m, rows in zip(joint.motions, held, strict=True)
@@ -259,6 +280,14 @@ class JointMotions:
         fits = fit_servos(self.roller, windows, best, (*own, *added), iterations=6)
         values = ranked(self.roller, windows, fits)[0].values
         runs = self._free_runs(joint, values)
+        # Judgement: a tenth. A limit that is not there explains a table, and makes
+        # errors of free rows half as large again, or three times as large.
+        free = np.concatenate([~rows for rows in held])
+        before, after = (
+            np.nanmean(_errors(joint, one)[free]) for one in (unlimited, runs)
+        )
+        if after > 1.1 * before:
+            return held, False
         beside = _held_rows(joint, runs, median, is_sure=not first)
         both = [one & other for one, other in zip(held, beside, strict=True)]
         # Judgement: most of them in a first model, where a limit that is not there
