@@ -690,7 +690,7 @@ def test_intervals_hold_what_another_shape_of_friction_would_give(tmp_path):
         growth.roller, joint.windows, joint.fits[:1], joint.names, iterations=3
     )
     joint.offset, joint.apart = np.zeros(len(fit.names)), {}
-    wide = _Identification._in_any_shape(None, joint, fit)
+    wide = _Identification._in_any_form(None, joint, fit)
     assert wide.names == (*fit.names, "stribeck_shape") == joint.names
     std, wider = (
         standard_deviations(resolved(growth.roller, joint.windows, one, None))
@@ -733,6 +733,21 @@ def course_of(robot, servo, recordings):
         joint.halves, joint.fits = course.windows(joint), [values] * 2
         joint.names = (*CORE, "acceleration")
     return course, joints
+
+
+def test_intervals_hold_a_servo_without_derivative_gain(robot):
+    """Where it moves alike: a derivative gain trades with delay and damping."""
+    servo = rig.truth(robot)
+    course, joints = course_of(robot, servo, [rig.recording(servo, k) for k in (0, 1)])
+    joint, true = joints[0], joints[0].fits[0]
+    joint.names = (*joint.names, "derivative")
+    joint.apart = dict.fromkeys(joint.names, 0.0)
+    late = 0.03 / true["stiffness"]
+    traded = {"damping": true["damping"] - 0.03, "delay": true["delay"] + late}
+    course._doubt_derivative(joint, dict(true) | {"derivative": 0.03} | traded)
+    assert 2.0 * joint.apart["derivative"] == pytest.approx(0.03)
+    assert 2.0 * joint.apart["delay"] == pytest.approx(late, rel=0.3)
+    assert 2.0 * joint.apart["damping"] == pytest.approx(0.03, rel=0.3)
 
 
 @pytest.mark.parametrize("is_truncated", [True, False])

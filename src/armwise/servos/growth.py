@@ -376,16 +376,19 @@ class Growth:
         """Take an element of all servos' firmware from all joints, if none needs it."""
         name = ELEMENTS[element][0]
         own = [j for j in self.joints if name in j.names]
-        trials = {}
+        trials, rows = {}, []
         for joint in own:
             names = meaningful([n for n in joint.names if n != name])
             starts = [without_derivative(without_limits(v, names), v)
                       for v in joint.fits]  # fmt: skip
             fits = self._refitted(joint, names, starts, 2 * self.steps)
             trials[joint.number] = names, fits, self._left_out(joint, fits)
+            rows.append(np.subtract(*self._window_errors(joint, fits, joint.fits)))
         before = sum(self.errors[j.number] for j in own)
         after = sum(t[2] for t in trials.values())
-        is_needed = after > (1.0 + WORTH) * before
+        # Beyond doubt, too: it trades with delay and damping.
+        sure = _SURE * doubt(np.concatenate(rows)) * len(own) if rows else 0.0
+        is_needed = after - before > max(WORTH * before, sure)
         mean = (self._mean_error() * len(self.joints) + after - before) / len(
             self.joints
         )

@@ -80,6 +80,7 @@ from armwise.servos.starts import (
     fastest,
     with_torques,
     without,
+    without_derivative,
     without_limits,
 )
 
@@ -92,6 +93,9 @@ STARTS = 256
 # As usual: two standard errors.
 _TOLD = 2.0
 """Standard errors by which windows tell two servos apart."""
+
+_FORMS = {"stribeck_speed": "stribeck_shape", "saturation": "limited_damping"}
+"""Parameter → the one that says which form it is of."""
 
 # Judgement: ten answers of a servo.
 _SHORTEST_S = 1.0
@@ -414,11 +418,12 @@ class _Identification(JointMotions):
                 ).values
             start = self._with_own_scale(joint, start)
             self._doubt_limit(joint, start)
+            self._doubt_derivative(joint, start)
             fit = fit_servo(
                 self.roller, joint.motions, start, names,
                 iterations=6 if self.dof == 1 else 2, prior=joint.prior,
             )  # fmt: skip
-            fit = self._without_idle(joint, fit)
+            fit = self._in_any_form(joint, self._without_idle(joint, fit))
             fits.append(resolved(self.roller, joint.motions, fit, joint.prior))
         self.plain = self._plain(joints, fits)
         return fits
@@ -431,6 +436,20 @@ class _Identification(JointMotions):
         joint.offset = joint.offset[[name in names for name in fit.names]]
         joint.names = names
         return restricted(fit, names)
+
+    def _in_any_form(self, joint: ServoJoint, fit: ServoFit) -> ServoFit:
+        """Return a fit in whose intervals friction and limits may have another form.
+
+        Coulomb friction and damping depend on how Stribeck friction falls off, a limit
+        on whether what damps is within it: where motions do not tell that, too.
+        """
+        for name, form in _FORMS.items():
+            if name in fit.names and form not in fit.names:
+                fit = replace(fit, names=(*fit.names, form))
+                joint.offset = np.append(joint.offset, 0.0)
+                joint.apart[form] = 0.0
+        joint.names = fit.names
+        return fit
 
     def _with_own_scale(self, joint: ServoJoint, values: Values) -> dict[str, float]:
         """Return a joint's servo, its torques as its own windows have them.
@@ -472,14 +491,40 @@ class _Identification(JointMotions):
         """
         if "saturation" not in joint.names or "limited_damping" in joint.names:
             return
-        other = fit_servo(
-            self.roller, joint.windows, dict(values) | {"limited_damping": 0.9},
-            (*joint.names, "limited_damping"), iterations=6, prior=joint.prior,
-        ).values  # fmt: skip
+        limit = values["saturation"]
+        # What damps takes some of the limit.
+        starts = [
+            dict(values) | {"limited_damping": part, "saturation": less * limit}
+            for part, less in ((0.9, 1.0), (0.9, 0.75), (0.4, 0.85))
+        ]
+        names = (*joint.names, "limited_damping")
+        fits = fit_servos(
+            self.roller, joint.windows, starts, names, iterations=6, prior=joint.prior
+        )
+        other = ranked(self.roller, joint.windows, fits, joint.prior)[0].values
         own, whole = errors_together(self.roller, joint.windows, [values, other])
         if standing(whole - own) < _TOLD:
             apart = abs(other["saturation"] - values["saturation"])
             joint.apart["saturation"] = max(joint.apart["saturation"], apart)
+
+    def _doubt_derivative(self, joint: ServoJoint, values: Values) -> None:
+        """Let intervals hold a servo without derivative gain, if windows do.
+
+        It hastens what a longer delay makes up for, and damps as damping does.
+        """
+        if "derivative" not in joint.names:
+            return
+        names = tuple(name for name in joint.names if name != "derivative")
+        start = without_derivative(without(values, names), values)
+        other = fit_servo(
+            self.roller, joint.windows, start, names, iterations=6, prior=joint.prior
+        ).values
+        own, bare = errors_together(self.roller, joint.windows, [values, other])
+        if standing(bare - own) < _TOLD:
+            for name in joint.names:
+                # Two standard deviations reach as far.
+                apart = 0.5 * abs(other[name] - values[name])
+                joint.apart[name] = max(joint.apart[name], apart)
 
     def _apart(self, joint: ServoJoint) -> dict[str, float]:
         """Return half of what the fits of both halves of the motions differ by."""

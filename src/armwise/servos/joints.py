@@ -536,8 +536,10 @@ class JointMotions:
             joint.halves = self.windows(joint)
 
     def _unexplained(self, joint: ServoJoint) -> float:
-        """Return the mean error of a joint's fit in all motions."""
-        return float(np.nanmean(mean_errors(self.roller, joint.motions, joint.fits[0])))
+        """Return the mean error of a joint's fit in windows of its motions."""
+        first, second = self.windows(joint)
+        errors = mean_errors(self.roller, [*first, *second], joint.fits[0])
+        return float(np.nanmean(errors))
 
 
 def at_rest(others: Sequence[Values]) -> dict[str, float]:
