@@ -23,6 +23,7 @@ from armwise.servos import (
     read_servo,
     write_servo,
 )
+from armwise.servos.doubts import doubt_derivative, in_any_form, with_own_scale
 from armwise.servos.fit import (
     TORQUES,
     Prior,
@@ -690,7 +691,7 @@ def test_intervals_hold_what_another_shape_of_friction_would_give(tmp_path):
         growth.roller, joint.windows, joint.fits[:1], joint.names, iterations=3
     )
     joint.offset, joint.apart = np.zeros(len(fit.names)), {}
-    wide = _Identification._in_any_form(None, joint, fit)
+    wide = in_any_form(joint, fit)
     assert wide.names == (*fit.names, "stribeck_shape") == joint.names
     std, wider = (
         standard_deviations(resolved(growth.roller, joint.windows, one, None))
@@ -744,7 +745,7 @@ def test_intervals_hold_a_servo_without_derivative_gain(robot):
     joint.apart = dict.fromkeys(joint.names, 0.0)
     late = 0.03 / true["stiffness"]
     traded = {"damping": true["damping"] - 0.03, "delay": true["delay"] + late}
-    course._doubt_derivative(joint, dict(true) | {"derivative": 0.03} | traded)
+    doubt_derivative(course.roller, joint, dict(true) | {"derivative": 0.03} | traded)
     assert 2.0 * joint.apart["derivative"] == pytest.approx(0.03)
     assert 2.0 * joint.apart["delay"] == pytest.approx(late, rel=0.3)
     assert 2.0 * joint.apart["damping"] == pytest.approx(0.03, rel=0.3)
@@ -782,7 +783,7 @@ def test_torques_have_a_scale_where_gravity_shows_it(robot, has_gravity):
     recordings = [rig.recording(servo, seed) for seed in range(2)]
     course, joints = course_of(robot, servo, recordings)
     joint = joints[1]
-    course._with_own_scale(joint, joint.fits[0])
+    with_own_scale(course.roller, joint, joint.fits[0])
     assert joint.has_scale == has_gravity
     (fit,) = fit_servos(
         course.roller, joint.windows, joint.fits, joint.names, iterations=1

@@ -301,27 +301,21 @@ class Growth:
             self.errors[joint.number] = self._left_out(joint, joint.fits)
 
     def _shapes(self) -> None:
-        """Let the fall of Stribeck friction with speed take any shape.
+        """Let the fall of Stribeck friction with speed take another shape.
 
-        Coulomb friction and damping depend on it. Whether motions tell shapes apart or
-        not, a joint with such friction has one: what is not known of it is then in the
-        intervals of the others.
+        Where that predicts other motions better; before models are rid of what it was
+        mistaken for.
         """
-        name = "stribeck_shape"
-        for joint in self.joints:
-            if "stribeck_speed" not in joint.names or name in joint.names:
-                continue
-            self.progress("Stribeck friction", 0.38)
-            names = _joined(joint.names, [name])
-            fits = []
-            for side, values in enumerate(joint.fits):
-                starts = shape_starts(values)
-                fit = self._fitted(joint, side, starts, 2 * self.steps, names)
-                fits.append(fit.values)
-            error = self._left_out(joint, fits)
-            joint.names = names
-            if error < self.errors[joint.number]:
-                joint.fits, self.errors[joint.number] = fits, error
+        for joint in [j for j in self.joints if "stribeck_speed" in j.names]:
+            self.progress("Stribeck friction", 0.78)
+            names = _joined(joint.names, ["stribeck_shape"])
+            starts = shape_starts(joint.fits[0])
+            fits = self._refitted(joint, names, starts, 2 * self.steps)
+            old, new = self._window_errors(joint, joint.fits, fits)
+            before, after = _mean(old), _mean(new)
+            if before - after > max(WORTH * before, _SURE * doubt(old - new)):
+                joint.names, joint.fits = names, fits
+                self.errors[joint.number] = after
 
     def _drop_vague(self, joint: ServoJoint) -> None:
         """Take away what is so high that a factor of e higher is the same.

@@ -19,11 +19,16 @@ from armwise.errors import ArgumentError, NotIdentifiable, RecordingError
 from armwise.progress import Progress
 from armwise.recordings import ERROR_LEVELS, Recording, error_within
 from armwise.servos.cuda import CudaRoller
+from armwise.servos.doubts import (
+    doubt_derivative,
+    doubt_limit,
+    in_any_form,
+    with_own_scale,
+)
 from armwise.servos.fit import (
     TORQUES,
     ServoFit,
     coordinate_covariance,
-    errors_together,
     fit_alike,
     fit_servo,
     fit_servos,
@@ -34,7 +39,6 @@ from armwise.servos.fit import (
     restricted,
     shared_values,
     standard_deviations,
-    standing,
     undetermined,
     widen_by_clock,
 )
@@ -80,7 +84,6 @@ from armwise.servos.starts import (
     fastest,
     with_torques,
     without,
-    without_derivative,
     without_limits,
 )
 
@@ -89,13 +92,6 @@ if TYPE_CHECKING:
 
 STARTS = 256
 """Starting points per joint."""
-
-# As usual: two standard errors.
-_TOLD = 2.0
-"""Standard errors by which windows tell two servos apart."""
-
-_FORMS = {"stribeck_speed": "stribeck_shape", "saturation": "limited_damping"}
-"""Parameter → the one that says which form it is of."""
 
 # Judgement: ten answers of a servo.
 _SHORTEST_S = 1.0
@@ -416,14 +412,14 @@ class _Identification(JointMotions):
                 start = fit_alike(
                     self.roller, joint.windows, start, names, 5, prior
                 ).values
-            start = self._with_own_scale(joint, start)
-            self._doubt_limit(joint, start)
-            self._doubt_derivative(joint, start)
+            start = with_own_scale(self.roller, joint, start)
+            doubt_limit(self.roller, joint, start)
+            doubt_derivative(self.roller, joint, start)
             fit = fit_servo(
                 self.roller, joint.motions, start, names,
                 iterations=6 if self.dof == 1 else 2, prior=joint.prior,
             )  # fmt: skip
-            fit = self._in_any_form(joint, self._without_idle(joint, fit))
+            fit = in_any_form(joint, self._without_idle(joint, fit))
             fits.append(resolved(self.roller, joint.motions, fit, joint.prior))
         self.plain = self._plain(joints, fits)
         return fits
@@ -436,95 +432,6 @@ class _Identification(JointMotions):
         joint.offset = joint.offset[[name in names for name in fit.names]]
         joint.names = names
         return restricted(fit, names)
-
-    def _in_any_form(self, joint: ServoJoint, fit: ServoFit) -> ServoFit:
-        """Return a fit in whose intervals friction and limits may have another form.
-
-        Coulomb friction and damping depend on how Stribeck friction falls off, a limit
-        on whether what damps is within it: where motions do not tell that, too.
-        """
-        for name, form in _FORMS.items():
-            if name in fit.names and form not in fit.names:
-                fit = replace(fit, names=(*fit.names, form))
-                joint.offset = np.append(joint.offset, 0.0)
-                joint.apart[form] = 0.0
-        joint.names = fit.names
-        return fit
-
-    def _with_own_scale(self, joint: ServoJoint, values: Values) -> dict[str, float]:
-        """Return a joint's servo, its torques as its own windows have them.
-
-        Where gravity does not load a joint and its rotor outweighs the links, a servo
-        twice as strong with twice the friction and inertia moves alike. The information
-        does not say so, for stick and slip makes differences ripple, and the halves'
-        fits agree that start alike: so others start a factor away, without the other
-        servos' torques. What windows prefer is taken; of what they do not tell apart
-        the joint has no scale.
-        """
-        windows = joint.windows
-        starts = [with_torques(values, factor) for factor in (0.5, 2.0)]
-        own, *others = errors_together(self.roller, windows, [values, *starts])
-        # Judgement: torques that gravity shows are far off by then.
-        if all(np.nanmean(other) > 5.0 * np.nanmean(own) for other in others):
-            return dict(values)
-        fits = fit_servos(self.roller, windows, starts, joint.names, iterations=8)
-        servos = [dict(values), *(fit.values for fit in fits)]
-        errors = errors_together(self.roller, windows, servos)
-        saved = [standing(errors[0] - other) for other in errors[1:]]
-        if max(saved) > _TOLD:
-            best = 1 + int(np.argmax(saved))
-            joint.prior, joint.is_alike = None, False
-        else:
-            best = 0
-        for other, servo in zip(errors, servos, strict=True):
-            away = abs(np.log(servo["stiffness"] / servos[best]["stiffness"]))
-            # Judgement: half of a factor of e, as far as servos of one type differ.
-            if standing(other - errors[best]) < _TOLD and away > 0.5:
-                joint.has_scale = False
-        return servos[best]
-
-    def _doubt_limit(self, joint: ServoJoint, values: Values) -> None:
-        """Let a limit's interval hold that of the other form, if windows do.
-
-        Whether the error's torque is limited, or the whole with what damps, shows only
-        where a motor is at its limit for long.
-        """
-        if "saturation" not in joint.names or "limited_damping" in joint.names:
-            return
-        limit = values["saturation"]
-        # What damps takes some of the limit.
-        starts = [
-            dict(values) | {"limited_damping": part, "saturation": less * limit}
-            for part, less in ((0.9, 1.0), (0.9, 0.75), (0.4, 0.85))
-        ]
-        names = (*joint.names, "limited_damping")
-        fits = fit_servos(
-            self.roller, joint.windows, starts, names, iterations=6, prior=joint.prior
-        )
-        other = ranked(self.roller, joint.windows, fits, joint.prior)[0].values
-        own, whole = errors_together(self.roller, joint.windows, [values, other])
-        if standing(whole - own) < _TOLD:
-            apart = abs(other["saturation"] - values["saturation"])
-            joint.apart["saturation"] = max(joint.apart["saturation"], apart)
-
-    def _doubt_derivative(self, joint: ServoJoint, values: Values) -> None:
-        """Let intervals hold a servo without derivative gain, if windows do.
-
-        It hastens what a longer delay makes up for, and damps as damping does.
-        """
-        if "derivative" not in joint.names:
-            return
-        names = tuple(name for name in joint.names if name != "derivative")
-        start = without_derivative(without(values, names), values)
-        other = fit_servo(
-            self.roller, joint.windows, start, names, iterations=6, prior=joint.prior
-        ).values
-        own, bare = errors_together(self.roller, joint.windows, [values, other])
-        if standing(bare - own) < _TOLD:
-            for name in joint.names:
-                # Two standard deviations reach as far.
-                apart = 0.5 * abs(other[name] - values[name])
-                joint.apart[name] = max(joint.apart[name], apart)
 
     def _apart(self, joint: ServoJoint) -> dict[str, float]:
         """Return half of what the fits of both halves of the motions differ by."""

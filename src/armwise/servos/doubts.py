@@ -1,0 +1,122 @@
+"""What motions do not tell of a servo: its torques' scale, forms, a derivative gain."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from armwise.servos.fit import (
+    ServoFit,
+    errors_together,
+    fit_servo,
+    fit_servos,
+    ranked,
+    standing,
+)
+from armwise.servos.joints import ServoJoint
+from armwise.servos.model import Values
+from armwise.servos.rollout import Roller
+from armwise.servos.starts import with_torques, without, without_derivative
+
+# As usual: two standard errors.
+_TOLD = 2.0
+"""Standard errors by which windows tell two servos apart."""
+
+_FORMS = {"stribeck_speed": "stribeck_shape", "saturation": "limited_damping"}
+"""Parameter → the one that says which form it is of."""
+
+
+def in_any_form(joint: ServoJoint, fit: ServoFit) -> ServoFit:
+    """Return a fit in whose intervals friction and limits may have another form.
+
+    Coulomb friction and damping depend on how Stribeck friction falls off, a limit
+    on whether what damps is within it: where motions do not tell that, too.
+    """
+    for name, form in _FORMS.items():
+        if name in fit.names and form not in fit.names:
+            fit = replace(fit, names=(*fit.names, form))
+            joint.offset = np.append(joint.offset, 0.0)
+            joint.apart[form] = 0.0
+    joint.names = fit.names
+    return fit
+
+
+def with_own_scale(
+    roller: Roller, joint: ServoJoint, values: Values
+) -> dict[str, float]:
+    """Return a joint's servo, its torques as its own windows have them.
+
+    Where gravity does not load a joint and its rotor outweighs the links, a servo
+    twice as strong with twice the friction and inertia moves alike. The information
+    does not say so, for stick and slip makes differences ripple, and the halves'
+    fits agree that start alike: so others start a factor away, without the other
+    servos' torques. What windows prefer is taken; of what they do not tell apart
+    the joint has no scale.
+    """
+    windows = joint.windows
+    starts = [with_torques(values, factor) for factor in (0.5, 2.0)]
+    own, *others = errors_together(roller, windows, [values, *starts])
+    # Judgement: torques that gravity shows are far off by then.
+    if all(np.nanmean(other) > 5.0 * np.nanmean(own) for other in others):
+        return dict(values)
+    fits = fit_servos(roller, windows, starts, joint.names, iterations=8)
+    servos = [dict(values), *(fit.values for fit in fits)]
+    errors = errors_together(roller, windows, servos)
+    saved = [standing(errors[0] - other) for other in errors[1:]]
+    if max(saved) > _TOLD:
+        best = 1 + int(np.argmax(saved))
+        joint.prior, joint.is_alike = None, False
+    else:
+        best = 0
+    for other, servo in zip(errors, servos, strict=True):
+        away = abs(np.log(servo["stiffness"] / servos[best]["stiffness"]))
+        # Judgement: half of a factor of e, as far as servos of one type differ.
+        if standing(other - errors[best]) < _TOLD and away > 0.5:
+            joint.has_scale = False
+    return servos[best]
+
+
+def doubt_limit(roller: Roller, joint: ServoJoint, values: Values) -> None:
+    """Let a limit's interval hold that of the other form, if windows do.
+
+    Whether the error's torque is limited, or the whole with what damps, shows only
+    where a motor is at its limit for long.
+    """
+    if "saturation" not in joint.names or "limited_damping" in joint.names:
+        return
+    limit = values["saturation"]
+    # What damps takes some of the limit.
+    starts = [
+        dict(values) | {"limited_damping": part, "saturation": less * limit}
+        for part, less in ((0.9, 1.0), (0.9, 0.75), (0.4, 0.85))
+    ]
+    names = (*joint.names, "limited_damping")
+    fits = fit_servos(
+        roller, joint.windows, starts, names, iterations=6, prior=joint.prior
+    )
+    other = ranked(roller, joint.windows, fits, joint.prior)[0].values
+    own, whole = errors_together(roller, joint.windows, [values, other])
+    if standing(whole - own) < _TOLD:
+        apart = abs(other["saturation"] - values["saturation"])
+        joint.apart["saturation"] = max(joint.apart["saturation"], apart)
+
+
+def doubt_derivative(roller: Roller, joint: ServoJoint, values: Values) -> None:
+    """Let intervals hold a servo without derivative gain, if windows do.
+
+    It hastens what a longer delay makes up for, and damps as damping does.
+    """
+    if "derivative" not in joint.names:
+        return
+    names = tuple(name for name in joint.names if name != "derivative")
+    start = without_derivative(without(values, names), values)
+    other = fit_servo(
+        roller, joint.windows, start, names, iterations=6, prior=joint.prior
+    ).values
+    own, bare = errors_together(roller, joint.windows, [values, other])
+    if standing(bare - own) < _TOLD:
+        for name in joint.names:
+            # Two standard deviations reach as far.
+            apart = 0.5 * abs(other[name] - values[name])
+            joint.apart[name] = max(joint.apart[name], apart)
