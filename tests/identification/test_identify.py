@@ -65,7 +65,7 @@ def test_a_problem_can_be_looked_at_before_it_is_solved(small, logs):
     assert problem.base.count == len(problem.base.expressions)
     assert np.all((problem.rows > 0) & (problem.rows <= len(data)))
     assert problem.weights.shape == (2,)
-    assert len(problem.friction_candidates) == 2 * 14
+    assert len(problem.friction_candidates) == 2 * 15
     assert repr(problem).startswith("Problem(two_link_uno: ")
     assert len(repr(problem)) < 300
     solved = aw.identify(problem)

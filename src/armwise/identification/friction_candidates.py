@@ -80,7 +80,7 @@ def _candidates(
             "hysteresis": [term.scale for term in widths if term.joint == j],
             **dict.fromkeys(_OF_TEMPERATURE, warm),
             # A state of warmth stands in for a temperature that was not measured.
-            **{form: [] if warm else constants.get(form, []) for form in _OF_HEAT},
+            **dict.fromkeys(_OF_HEAT, [] if warm else constants),
         }
         for form in FORMS if forms is None else forms:
             if forms is None and form in ("load_driving", "load_back_driven"):
@@ -128,18 +128,15 @@ def _temperature_of(runs: Sequence[Samples], joint: int) -> list[float]:
     return [middle] if high - low >= _LEAST_WARMING else []
 
 
-def _time_constants(runs: Sequence[Samples]) -> dict[str, list[float]]:
-    """Time constants of warming up that a log could show, per form of friction."""
+def _time_constants(runs: Sequence[Samples]) -> list[float]:
+    """Time constants of warming up that a log could show."""
     lengths = [float(run.time[-1] - run.time[0]) for run in runs if len(run)]
     longest = max(lengths, default=0.0)
     is_short = longest < _LEAST_MINUTE
     parts = (_RUNNING_IN,) if is_short else _TIME_CONSTANTS
     # Two digits: a term is named by it.
     constants = [float(f"{part * longest:.2g}") for part in parts]
-    if is_short:
-        return {"viscous_warming": constants}
-    slow = [constant for constant in constants if constant >= _LEAST_CONSTANT]
-    return dict.fromkeys(_OF_HEAT, slow)
+    return [x for x in constants if is_short or x >= _LEAST_CONSTANT]
 
 
 def _first_rows(runs: Sequence[Samples]) -> list[tuple[Samples, list[slice]]]:

@@ -344,7 +344,8 @@ class FrictionSearch:
 
         So are functions of speed, the last of several, beside which nothing is left of
         a drive's Coulomb or viscous friction: together they stand for these, as far as
-        speeds were seen, and no further.
+        speeds were seen, and no further. Nor is there then anything that warmth could
+        take away.
         """
         x = self._solutions(selection, self._remembering(selection), ())[0]
         mean = x.mean(axis=0)
@@ -355,14 +356,12 @@ class FrictionSearch:
         ]
         for drive in {self._terms[k].joint for k in selection}:
             own = [k for k in selection if self._terms[k].joint == drive]
-            speeds = [k for k in own if self._terms[k].form in _OF_SPEED]
             remembers = any(self._terms[k].kind.remembers for k in own)
-            if (
-                len(speeds) > 1
-                and not remembers
-                and mean[self._plain[drive]].min() <= 0
-            ):
-                wrong.append(speeds[-1])
+            if remembers or mean[self._plain[drive]].min() > 0.0:
+                continue
+            heated = [k for k in own if self._terms[k].kind.uses_heat]
+            speeds = [k for k in own if self._terms[k].form in _OF_SPEED]
+            wrong += heated or speeds[1:][-1:]
         return wrong
 
     def _remembering(self, selection: Sequence[int]) -> frozenset[int]:
