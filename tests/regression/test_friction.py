@@ -737,6 +737,25 @@ def test_a_drive_warms_up_by_the_power_it_dissipates(arm, data):
     np.testing.assert_allclose(twice[len(data) :], column, atol=1e-12)
 
 
+def test_a_selected_term_of_which_nothing_is_left_is_left_out(arm, data):
+    """It was announced with a coefficient of exactly 0, and blurred the others."""
+    idle, load = term("stribeck", 0, 0.2), term("load", 1)
+    shapes = Columns(arm, (idle, load)).friction_columns(data, slice(0, len(data)))
+    bent = replace(data, tau=data.tau + shapes @ [-0.3, 0.1])
+    named = aw.build_problem(arm, bent, friction=(idle, load))
+    selected = replace(
+        named,
+        friction_candidates=(idle, load),
+        friction_spread=np.ones((1, named.base.count)),
+    )
+    kept, freed = aw.identify(named), aw.identify(selected)
+    assert dict(kept.friction)[idle] == 0.0
+    assert [one for one, _ in freed.friction] == [load]
+    alone = aw.identify(arm, bent, friction=(load,))
+    np.testing.assert_allclose(freed.parameters, alone.parameters, atol=1e-3)
+    assert freed.base.count == alone.base.count
+
+
 def test_a_motor_at_rest_cools_down(arm, data):
     columns = Columns(arm, (term("viscous_warming", scale=7.0),))
     gap = aw.Samples.concatenate([data[:2000], replace(data, time=data.time + 90.0)])

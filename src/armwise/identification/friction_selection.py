@@ -23,7 +23,12 @@ from armwise.identification.friction_candidates import (
 from armwise.identification.friction_ripples import rows_apart
 from armwise.identification.friction_search import FrictionSearch, TermScale
 from armwise.identification.methods.least_squares import WeightedLeastSquares
-from armwise.identification.problem import TERMS, Problem, pose_problem
+from armwise.identification.problem import (
+    TERMS,
+    Problem,
+    pose_problem,
+    structural_base,
+)
 from armwise.recordings import Samples
 from armwise.regression import (
     STRETCHES,
@@ -296,6 +301,46 @@ def carry_own_load(
         problem = replace(problem, columns=own, accumulator=sums)
         solution = solve(problem)
     return problem, solution
+
+
+def without_idle(
+    problem: Problem, solution: Solution, solve: Callable[[Problem], Solution]
+) -> tuple[Problem, Solution]:
+    """Solve again without selected terms of which nothing is left at their bound.
+
+    On stretches left out they helped; in the fit of all rows, whose friction only
+    brakes, they do nothing but blur what stands beside them.
+
+    Args:
+        problem: The problem; terms that a user has named are left as they are.
+        solution: Its solution.
+        solve: Solves a problem.
+    """
+    parameters, columns = solution.parameters, problem.columns
+    if not problem.friction_candidates or parameters is None:
+        return problem, solution
+    values = parameters[columns.arm.layout.size :]
+    pairs = zip(columns.friction, values, strict=True)
+    has_part = np.array([v > 0.0 or not t.kind.brakes for t, v in pairs], dtype=bool)
+    if has_part.all():
+        return problem, solution
+    pairs = zip(columns.friction, has_part, strict=True)
+    smaller = columns.with_friction(tuple(term for term, has in pairs if has))
+    own = np.ones(problem.is_estimated.size - has_part.size, dtype=bool)
+    free = problem.is_estimated[np.append(own, has_part)]
+    spread = problem.friction_spread
+    if spread is not None:
+        own = np.ones(spread.shape[1] - has_part.size, dtype=bool)
+        spread = spread[:, np.append(own, has_part)]
+    problem = replace(
+        problem,
+        columns=smaller,
+        accumulator=accumulate(smaller, problem.data),
+        base=structural_base(smaller, free),
+        is_estimated=free,
+        friction_spread=spread,
+    )
+    return problem, solve(problem)
 
 
 def _folds(columns: Columns, runs: Sequence[Samples]) -> tuple[FoldSums, Accumulator]:

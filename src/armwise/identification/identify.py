@@ -35,6 +35,7 @@ from armwise.identification.friction_selection import (
     chance_covariance,
     select_friction,
     settle_load,
+    without_idle,
 )
 from armwise.identification.methods import (
     Method,
@@ -138,6 +139,7 @@ def identify(
     solver = solver or PhysicallyConsistent()
     with few_threads():
         solution = solver.solve(problem)  # no pass over the data: R factors suffice
+        problem, solution = without_idle(problem, solution, solver.solve)
         problem, solution = carry_own_load(problem, solution, solver.solve)
         checked = review(problem, solution)
         estimate = build_estimate(problem, solution, checked, type(solver).__name__)
