@@ -311,8 +311,8 @@ class _Identification(JointMotions):
         prior = shared_values(fits, TORQUES)
         for joint, fit in zip(joints, fits, strict=True):
             starts = [fit.values]
-            usual = np.exp(prior.mean.get("stiffness", np.nan))
-            factor = float(usual / fit.values["stiffness"])
+            stiffness = np.exp(prior.mean.get("stiffness", np.nan))
+            factor = float(stiffness / fit.values["stiffness"])
             # Judgement: half of a factor of e, as far as servos of one type differ.
             if abs(np.log(factor)) > 0.5:
                 starts.append(with_torques(fit.values, factor))
