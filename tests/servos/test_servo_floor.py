@@ -243,3 +243,21 @@ def test_floors_are_ranked_where_none_explains_anything(monkeypatch):
     )
     search = object.__new__(_Search)
     assert search._outermost([floor]) is floor
+
+
+def test_no_floor_is_tried_where_links_move_freely(robot):
+    """Though something else holds joints back, high above it."""
+    servo = on_floor(robot, -0.25)
+    motions, held = logs_on(servo, robot, range(2))
+    free = ~np.concatenate(held)
+    q = np.concatenate([m.q for m in motions])
+    high = tip_height(robot, q) > np.quantile(tip_height(robot, q), 0.6)
+    edges = np.cumsum([len(rows) for rows in held])[:-1]
+    held = np.split(~free | high, edges)
+    search = _Search(robot, replace(servo, floor=None).table, motions, held)
+    trials = search._candidates(None)
+    assert trials
+    for one in trials:
+        z = heights(robot, q, one.links[0]) @ [*one.points[0], 1.0]
+        # Within what a quantile of few rows is off.
+        assert np.mean(z[free & ~high] < one.height) < 0.015

@@ -50,7 +50,7 @@ from armwise.servos.motions import (
     servo_motion,
 )
 from armwise.servos.rollout import Roller
-from armwise.servos.starts import profile_starts
+from armwise.servos.starts import borrowed, profile_starts
 from tests.servos import rig
 
 
@@ -604,6 +604,24 @@ def test_a_joint_in_a_false_valley_is_led_out_by_its_neighbour(tmp_path):
     assert growth.errors[1] < 0.2 * before[1]
     # The neighbour has nothing to learn from it.
     assert growth.errors[0] == before[0]
+
+
+def test_servos_lend_their_timing_or_all_they_have(robot):
+    servo = rig.truth(robot, acceleration=23.0, derivative=0.1, offset=1e-3)
+    own = {name: float(x[0]) for name, x in servo.values.items()}
+    other = dict(own, acceleration=40.0, delay=0.03, stiffness=9.0, damping=0.1,
+                 derivative=0.3, offset=5e-3, slew=np.inf)  # fmt: skip
+    names = (*CORE, "acceleration", "derivative", "offset")
+    timed, whole = borrowed(own, names, [other])
+    for start in (timed, whole):
+        assert (start["acceleration"], start["delay"]) == (40.0, 0.03)
+        # Where a joint's command stands is its own, as is what no other has.
+        assert start["offset"] == own["offset"]
+    assert timed["stiffness"] == own["stiffness"]
+    assert timed["derivative"] == pytest.approx(3.0 * timed["damping"])
+    total = own["damping"] + own["derivative"]
+    assert timed["damping"] + timed["derivative"] == pytest.approx(total)
+    assert (whole["stiffness"], whole["damping"]) == (9.0, 0.1)
 
 
 def test_a_limit_of_speed_is_found_though_others_stand_for_it(tmp_path):
