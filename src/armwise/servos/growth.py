@@ -185,12 +185,14 @@ class Growth:
     def _release(self) -> None:
         """Let halves have set-points of their own, to tell how far apart they end."""
         for joint in self.joints:
-            joint.left_out_ratio, joint.held = self.left_out_ratio(joint), ()
+            joint.held = ()
             joint.fits = [
                 self._fitted(joint, side, [values], self.steps).values
                 for side, values in enumerate(joint.fits)
             ]
             self.errors[joint.number] = self._left_out(joint, joint.fits)
+            # What is new to a model may be its set-point, too.
+            joint.left_out_ratio = self.left_out_ratio(joint)
 
     def _few(self, joint: ServoJoint) -> list[ServoMotion]:
         """Return windows that tell most starts to lead nowhere."""
