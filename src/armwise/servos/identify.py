@@ -82,6 +82,7 @@ from armwise.servos.starts import (
     beyond_servos,
     drawn_starts,
     fastest,
+    shape_starts,
     with_torques,
     without,
     without_limits,
@@ -457,8 +458,12 @@ class _Identification(JointMotions):
         """
         # One joint alone may take its time.
         is_alone = self.dof == 1
+        starts = list(joint.models[: 3 if is_alone else 1])
+        if "stribeck_shape" in joint.names:
+            # Between shapes there are valleys, too.
+            starts += shape_starts(starts[0])[1:]
         trials = fit_servos(
-            self.roller, joint.windows, joint.models[: 3 if is_alone else 1],
+            self.roller, joint.windows, starts,
             joint.names, iterations=25 if is_alone else 4, prior=joint.prior,
         )  # fmt: skip
         near = ranked(self.roller, joint.windows, trials, joint.prior)[0]
