@@ -28,6 +28,7 @@ from armwise.servos.fit import (
     TORQUES,
     Prior,
     ServoFit,
+    doubt,
     fit_alike,
     fit_servos,
     idle,
@@ -37,7 +38,7 @@ from armwise.servos.fit import (
     shared_values,
     standard_deviations,
 )
-from armwise.servos.growth import Growth, takers
+from armwise.servos.growth import Growth, _by_chance, takers
 from armwise.servos.identify import _Identification
 from armwise.servos.joints import JointMotions
 from armwise.servos.model import CORE, PARAMETERS, half_step_inertia
@@ -699,6 +700,17 @@ def test_the_fall_of_friction_takes_the_shape_that_motions_show(tmp_path):
         assert fit["coulomb"] == pytest.approx(0.06, rel=0.05)
     assert growth.errors[0] < before[0]
     assert "stribeck_shape" not in other.names
+
+
+def test_one_window_that_meets_a_limit_is_no_doubt_of_it():
+    """Savings are doubted by their scatter, those of a limit by what windows lose."""
+    saved = np.zeros(16)
+    saved[3], saved[5] = 5e-3, -1e-5
+    assert saved.mean() < 1.01 * doubt(saved) == 1.01 * _by_chance(saved, ("offset",))
+    assert _by_chance(saved, ("saturation",)) < 0.01 * saved.mean()
+    # Of what is not there they are the same.
+    noise = np.random.default_rng(0).normal(size=4000)
+    assert _by_chance(noise, ("slew",)) == pytest.approx(doubt(noise), rel=0.05)
 
 
 def test_intervals_hold_what_another_shape_of_friction_would_give(tmp_path):
