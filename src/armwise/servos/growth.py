@@ -299,7 +299,8 @@ class Growth:
             return
         self.reload()
         for joint in self.joints:
-            joint.fits = self._refitted(joint, joint.names, joint.fits, 2 * self.steps)
+            joint.best = self._lowest(joint, joint.names, joint.fits, 2 * self.steps)
+            joint.fits = self._halved(joint, joint.names, joint.best, self.steps)
             self.errors[joint.number] = self._left_out(joint, joint.fits)
 
     def _shapes(self) -> None:

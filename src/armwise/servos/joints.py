@@ -50,7 +50,8 @@ _SHARPER = 0.98
 """Error of a joint under better loads, of that under those before."""
 
 # Judgement: models err slowly, and above some hertz an encoder's steps outweigh that.
-CORRECTED_HZ = (4.0, 0.0)
+# Below one hertz always: gravity pulls as in the measured pose.
+CORRECTED_HZ = (4.0, 1.0)
 """Up to where simulated motions that load joints are brought to the measured ones."""
 
 _ZERO_STEPS = 5
@@ -452,7 +453,7 @@ class JointMotions:
             joint.motions[k] = replace(one, mask=joint.motions[k].mask)
 
     def reload(
-        self, joints: list[ServoJoint], corrected: Sequence[float] = (0.0,)
+        self, joints: list[ServoJoint], corrected: Sequence[float] = CORRECTED_HZ[-1:]
     ) -> None:
         """Load joints by the others' simulated motion, where that explains more.
 
