@@ -41,7 +41,7 @@ from armwise.servos.fit import (
 from armwise.servos.growth import Growth, _by_chance, takers
 from armwise.servos.identify import _Identification
 from armwise.servos.joints import JointMotions
-from armwise.servos.model import CORE, PARAMETERS, half_step_inertia
+from armwise.servos.model import CORE, PARAMETERS, absent, half_step_inertia
 from armwise.servos.motions import (
     is_reversed,
     joint_loads,
@@ -51,7 +51,7 @@ from armwise.servos.motions import (
     servo_motion,
 )
 from armwise.servos.rollout import Roller
-from armwise.servos.starts import borrowed, profile_starts
+from armwise.servos.starts import borrowed, profile_starts, shape_starts
 from tests.servos import rig
 
 
@@ -832,3 +832,14 @@ def test_what_was_taken_away_is_in_no_later_start(tmp_path):
     # What came after the last fit of all windows is in halves only.
     joint.names = (*joint.names, "saturation")
     assert joint.models == joint.fits
+
+
+@pytest.mark.parametrize("shape", [-1.0, -0.4, 0.0, 1.0])
+def test_friction_in_another_shape_stays_friction(shape):
+    """Much friction at rest left less than nothing while sliding."""
+    values = absent() | {
+        "static": 5.0, "coulomb": 0.01, "stribeck_speed": 0.05, "stribeck_shape": shape,
+    }  # fmt: skip
+    for start in shape_starts(values):
+        assert start["coulomb"] > 0.0 and start["static"] > 0.0
+        assert start["coulomb"] + start["static"] == pytest.approx(5.01)

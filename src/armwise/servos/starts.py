@@ -270,6 +270,8 @@ def shape_starts(values: Values) -> list[dict[str, float]]:
     starts = [dict(values)]
     for shape, other in _TAILS.items():
         moved = values["static"] * (tail - other) / (1.0 - other)
+        # Sliding friction stays one, however much there is at rest.
+        moved = max(moved, -0.5 * values["coulomb"])
         starts.append(
             dict(values)
             | {
