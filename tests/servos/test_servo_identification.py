@@ -841,5 +841,6 @@ def test_friction_in_another_shape_stays_friction(shape):
         "static": 5.0, "coulomb": 0.01, "stribeck_speed": 0.05, "stribeck_shape": shape,
     }  # fmt: skip
     for start in shape_starts(values):
-        assert start["coulomb"] > 0.0 and start["static"] > 0.0
+        assert start["coulomb"] > 0.0
+        assert start["static"] > 0.0
         assert start["coulomb"] + start["static"] == pytest.approx(5.01)
