@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.signal import lfilter
 
 import armwise as aw
 from armwise.errors import ArgumentError, RecordingError
@@ -29,6 +30,7 @@ from armwise.regression import (
     low_pass,
     low_pass_gain,
 )
+from armwise.regression.friction_columns import _lagging
 from studies.friction_terms import known_log, run_once
 from tests.identification.conftest import samples_of, with_drives
 
@@ -838,3 +840,10 @@ def test_intervals_of_chosen_terms_know_that_they_were_chosen():
     # Infinity stays where it is.
     covariance[1, 1] = np.inf
     assert np.isfinite(chance_covariance(covariance, values, 100)).all()
+
+
+@pytest.mark.parametrize("fade", [0.999999, 0.99, 0.5, 1e-3, 0.0])
+def test_warmth_follows_power_as_a_filter_of_first_order_does(fade):
+    power = np.random.default_rng(0).uniform(0.0, 5.0, 20_000)
+    expected = lfilter([1.0 - fade], [1.0, -fade], power, zi=[fade * 2.0])[0]
+    np.testing.assert_allclose(_lagging(power, fade, 2.0), expected, atol=1e-12)

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from armwise.identification.problem import Problem
 from armwise.regression import FoldSums
 
 if TYPE_CHECKING:
     from jaxtyping import Float
+
+    from armwise.identification.problem import Problem
 
 
 RIDGE = 1e-9
@@ -98,12 +99,12 @@ class StretchFits:
         for j in whole:
             is_held = np.isin(self.moved[j], columns)
             used = np.flatnonzero(is_held)
-            place = np.searchsorted(columns, self.moved[j][used])
+            index = np.searchsorted(columns, self.moved[j][used])
             more = self._rest_masked[j][:, used].take(used, axis=2)
-            if len(place) == len(columns):
+            if len(index) == len(columns):
                 grams += more
             else:
-                grams[:, place[:, None], place] += more
+                grams[:, index[:, None], index] += more
         return Train(grams, columns)
 
     @cached_property

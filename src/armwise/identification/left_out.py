@@ -150,11 +150,11 @@ def _steady(
     """Fit without friction that changes with work; None if there is none."""
     columns, first = problem.columns, problem.columns.arm.layout.size
     terms = columns.friction
-    kept = [k for k, term in enumerate(terms) if not term.kind.uses_heat]
-    if len(kept) == len(terms):
+    steady = [k for k, term in enumerate(terms) if not term.kind.uses_heat]
+    if len(steady) == len(terms):
         return None
-    index = np.append(np.arange(first), first + np.array(kept, dtype=int))
-    fewer = replace(columns, friction=tuple(terms[k] for k in kept))
+    index = np.append(np.arange(first), first + np.array(steady, dtype=int))
+    fewer = replace(columns, friction=tuple(terms[k] for k in steady))
     is_estimated = problem.is_estimated[index]
     posed = replace(
         problem,

@@ -268,6 +268,26 @@ _KNOTS = 1000.0
 """Knots per time constant at which warmth is stored; between them it is a line."""
 
 
+def _lagging(
+    power: Float[np.ndarray, " samples"], fade: float, start: float
+) -> Float[np.ndarray, " samples"]:
+    """Run yₖ = fade yₖ₋₁ + (1 − fade) xₖ over samples.
+
+    Sums of xₖ / fadeᵏ, in parts over which that grows by e⁹ at most: scipy.signal takes
+    longer to import than a log to identify.
+    """
+    fade = max(fade, 1e-300)
+    part = max(1, int(9.0 / max(-np.log(fade), 1e-12)))
+    values = np.empty(power.shape)
+    for first in range(0, len(power), part):
+        own = power[first : first + part]
+        weights = fade ** np.arange(1, len(own) + 1)
+        sums = (1.0 - fade) * np.cumsum(own / weights)
+        values[first : first + part] = weights * (start + sums)
+        start = float(values[first : first + part][-1])
+    return values
+
+
 class Warmth:
     """Dissipated power of a drive through a first-order lag, stored at knots.
 
@@ -288,8 +308,6 @@ class Warmth:
         heat: Float[np.ndarray, " 2"],
         constant: float,
     ) -> None:
-        from scipy.signal import lfilter
-
         period = 1.0 / max(samples.rate_hz, 1e-9)
         stride = max(1, int(constant / period / _KNOTS))
         parts = [(samples.time[rows], samples.qd[rows]) for rows in samples.segments]
@@ -304,7 +322,7 @@ class Warmth:
             warmth *= 0.0 if gap < 0.0 else np.exp(-max(gap - period, 0.0) / constant)
             step = (time[-1] - time[0]) / (len(time) - 1) if len(time) > 1 else period
             fade = float(np.exp(-step / constant))
-            course = lfilter([1.0 - fade], [1.0, -fade], power, zi=[fade * warmth])[0]
+            course = _lagging(power, fade, warmth)
             warmth, last = float(course[-1]), float(time[-1])
             index = np.append(np.arange(0, len(time) - 1, stride), len(time) - 1)
             knots.append(first + index)
