@@ -23,12 +23,7 @@ from armwise.identification.friction_candidates import (
 from armwise.identification.friction_ripples import rows_apart
 from armwise.identification.friction_search import FrictionSearch, TermScale
 from armwise.identification.methods.least_squares import WeightedLeastSquares
-from armwise.identification.problem import (
-    TERMS,
-    Problem,
-    pose_problem,
-    structural_base,
-)
+from armwise.identification.problem import TERMS, Problem, pose_problem
 from armwise.recordings import Samples
 from armwise.regression import (
     STRETCHES,
@@ -324,22 +319,7 @@ def without_idle(
     has_part = np.array([v > 0.0 or not t.kind.brakes for t, v in pairs], dtype=bool)
     if has_part.all():
         return problem, solution
-    pairs = zip(columns.friction, has_part, strict=True)
-    smaller = columns.with_friction(tuple(term for term, has in pairs if has))
-    own = np.ones(problem.is_estimated.size - has_part.size, dtype=bool)
-    free = problem.is_estimated[np.append(own, has_part)]
-    spread = problem.friction_spread
-    if spread is not None:
-        own = np.ones(spread.shape[1] - has_part.size, dtype=bool)
-        spread = spread[:, np.append(own, has_part)]
-    problem = replace(
-        problem,
-        columns=smaller,
-        accumulator=accumulate(smaller, problem.data),
-        base=structural_base(smaller, free),
-        is_estimated=free,
-        friction_spread=spread,
-    )
+    problem = problem.with_terms(has_part)
     return problem, solve(problem)
 
 

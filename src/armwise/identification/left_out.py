@@ -17,7 +17,6 @@ from armwise.identification.methods import (
     Ridge,
     WeightedLeastSquares,
 )
-from armwise.identification.problem import Problem, structural_base
 from armwise.identification.validation import part_masks, predicted_block
 from armwise.recordings import ERROR_LEVELS, Samples, error_within
 from armwise.regression import (
@@ -37,6 +36,7 @@ from armwise.regression import (
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
 
+    from armwise.identification.problem import Problem
     from armwise.regression import Cut
 
 _ENOUGH_SAMPLES = 8_000
@@ -148,25 +148,14 @@ def _steady(
     problem: Problem, method: Method
 ) -> Float[np.ndarray, " parameters"] | None:
     """Fit without friction that changes with work; None if there is none."""
-    columns, first = problem.columns, problem.columns.arm.layout.size
-    terms = columns.friction
-    steady = [k for k, term in enumerate(terms) if not term.kind.uses_heat]
-    if len(steady) == len(terms):
+    is_steady = np.array([not t.kind.uses_heat for t in problem.columns.friction], bool)
+    if is_steady.all():
         return None
-    index = np.append(np.arange(first), first + np.array(steady, dtype=int))
-    fewer = replace(columns, friction=tuple(terms[k] for k in steady))
-    is_estimated = problem.is_estimated[index]
-    posed = replace(
-        problem,
-        columns=fewer,
-        accumulator=problem.accumulator.restrict(fewer),
-        base=structural_base(fewer, is_estimated),
-        is_estimated=is_estimated,
-    )
+    posed = problem.with_terms(is_steady)
     solver = method if isinstance(method, _FROM_SUMS) else WeightedLeastSquares()
-    solution = solver.solve(posed)
+    own = np.ones(problem.columns.arm.layout.size, dtype=bool)
     parameters = np.zeros(problem.is_estimated.size)
-    parameters[index] = posed.parameters(solution.values)
+    parameters[np.append(own, is_steady)] = posed.parameters(solver.solve(posed).values)
     return parameters
 
 

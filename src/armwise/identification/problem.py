@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
@@ -23,7 +23,7 @@ from armwise.recordings import Samples
 from armwise.regression import Accumulator, Columns, FrictionTerm, accumulate
 
 if TYPE_CHECKING:
-    from jaxtyping import Float
+    from jaxtyping import Bool, Float
 
 TERMS = ("links", *DRIVE_NAMES)
 """What can be estimated: the links' inertias, and each number of the drives."""
@@ -197,6 +197,24 @@ class Problem:
         # The least-norm step in scaled parameters; lstsq, as K may lose rank.
         step = np.linalg.lstsq(scaled @ scaled.T, right, rcond=1e-12)[0]
         return self.prior + size * (scaled.T @ step)
+
+    def with_terms(self, is_kept: Bool[np.ndarray, " terms"]) -> Problem:
+        """Return the same problem with some of its friction terms only."""
+        pairs = zip(self.columns.friction, is_kept, strict=True)
+        columns = self.columns.with_friction(tuple(t for t, has in pairs if has))
+        own = np.ones(self.is_estimated.size - is_kept.size, dtype=bool)
+        free, spread = self.is_estimated[np.append(own, is_kept)], self.friction_spread
+        if spread is not None:
+            own = np.ones(spread.shape[1] - is_kept.size, dtype=bool)
+            spread = spread[:, np.append(own, is_kept)]
+        return replace(
+            self,
+            columns=columns,
+            accumulator=accumulate(columns, self.data),
+            base=structural_base(columns, free),
+            is_estimated=free,
+            friction_spread=spread,
+        )
 
     def with_data(
         self, data: Sequence[Samples], accumulator: Accumulator | None = None
