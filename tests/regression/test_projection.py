@@ -47,6 +47,25 @@ def test_the_low_pass_is_a_butterworth_run_both_ways(ends, size, cutoff):
     np.testing.assert_allclose(alone, filtered[:, 1], rtol=0.0, atol=1e-12)
 
 
+@pytest.mark.parametrize("backend", ["auto", "numpy"])
+@pytest.mark.parametrize("resolution", [0.0, 1e-4])
+@pytest.mark.parametrize("name", ["ur10", "tx40"])
+def test_the_links_alone_take_what_inverse_dynamics_says(name, resolution, backend):
+    arm = arm_with_friction(name)
+    data = samples(arm, resolution=resolution, rows=1100)
+    if not resolution:
+        data = replace(data, preparation=Preparation())
+    columns = Columns(arm, dynamics=Dynamics(arm, backend=backend))
+    only = np.zeros(arm.layout.size)
+    only[arm.layout.links] = arm.parameters[arm.layout.links]
+    links = Dynamics(arm.with_parameters(only))
+    # Other motion than the samples': slower, and from another pose.
+    motion = data.q + 0.3, 0.5 * data.qd, 0.2 * data.qdd
+    torque = columns.link_torque(data, arm.parameters)(*motion)
+    expected = links.inverse_dynamics(*motion)
+    np.testing.assert_allclose(torque, expected, rtol=0.0, atol=1e-10)
+
+
 def test_another_bandwidth_shows_what_samples_of_that_bandwidth_show():
     arm = arm_with_friction()
     data = samples(arm, bandwidth=5.0)

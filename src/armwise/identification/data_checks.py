@@ -568,15 +568,8 @@ def _load_columns(problem: Problem, rows: WhitenedRows) -> np.ndarray:
     unit = np.zeros((4, arm.layout.size))
     unit[range(4), range(last.start, last.start + 4)] = 1.0
     # Torque is linear in the parameters: a column is the torque of one of them alone.
-    columns = np.stack(
-        [
-            Dynamics(arm.with_parameters(alone), backend="numpy").inverse_dynamics(
-                motion.q, motion.qd, motion.qdd
-            )
-            for alone in unit
-        ],
-        axis=2,
-    )
+    torques = [problem.columns.link_torque(problem.data[0], alone) for alone in unit]
+    columns = np.stack([of(motion.q, motion.qd, motion.qdd) for of in torques], axis=2)
     weighted = columns * (rows.trust / rows.std)[:, :, None]
     return np.asarray(weighted.transpose(1, 0, 2))
 

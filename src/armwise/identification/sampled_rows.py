@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from armwise.dynamics import Dynamics
 from armwise.identification.validation import predicted_block
 from armwise.recordings import Samples
 from armwise.regression import STRETCHES
@@ -18,7 +17,6 @@ from armwise.regression import STRETCHES
 if TYPE_CHECKING:
     from jaxtyping import Float
 
-    from armwise.arms import Arm
     from armwise.identification.estimate import Estimate
     from armwise.identification.problem import Problem
 
@@ -276,13 +274,11 @@ class WhitenedRows:
     @cached_property
     def slopes(self) -> Float[np.ndarray, "rows dof"]:
         """Change of the predicted torques with each joint's position, whitened."""
-        # NumPy: a thousand samples take less than compiling would. Friction depends on
-        # the speed, and cancels in the difference.
-        dynamics = Dynamics(self.estimate.arm, backend="numpy")
-        motion = self.motion
+        # Drives' torques do not depend on the position: the links' are enough.
+        motion, links = self.motion, self._links
 
         def torque(step: np.ndarray) -> np.ndarray:
-            return dynamics.inverse_dynamics(motion.q + step, motion.qd, motion.qdd)
+            return links(motion.q + step, motion.qd, motion.qdd)
 
         # 1e-6 rad to one side: what is bent takes one millionth, rounding (1e-16 over
         # 1e-6) far less, and the torque there serves every joint.
@@ -298,17 +294,16 @@ class WhitenedRows:
         An elastic joint's link lies behind its encoder in proportion to the load, and
         so do its speed and acceleration in proportion to the load's derivatives.
         """
-        dynamics = Dynamics(_links_of(self.estimate.arm), backend="numpy")
-        motion = self.motion
+        motion, links = self.motion, self._links
         columns = []
-        here = dynamics.inverse_dynamics(motion.q, motion.qd, motion.qdd)
+        here = links(motion.q, motion.qd, motion.qdd)
         for j, unit in enumerate(np.eye(motion.dof)):
             bent, slower, lagging = self.link_torque[:, :, j, None] * unit
             # 1e-6 rad to one side: what is bent takes one millionth, rounding (1e-16
             # over 1e-6) far less. The load's derivatives belong to it, whatever its
             # size.
             step = 1e-6 / max(float(np.abs(bent).max()), 1e-9)
-            there = dynamics.inverse_dynamics(
+            there = links(
                 motion.q - step * bent,
                 motion.qd - step * slower,
                 motion.qdd - step * lagging,
@@ -319,9 +314,14 @@ class WhitenedRows:
     @cached_property
     def static_torque(self) -> Float[np.ndarray, "samples dof"]:
         """What the estimate's links take at every pose and speed, not accelerated."""
-        dynamics = Dynamics(_links_of(self.estimate.arm), backend="numpy")
         motion = self.motion
-        return dynamics.inverse_dynamics(motion.q, motion.qd, np.zeros(motion.q.shape))
+        return self._links(motion.q, motion.qd, np.zeros(motion.q.shape))
+
+    @cached_property
+    def _links(self) -> Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]:
+        """Torque of the estimate's links by q, q̇ and q̈."""
+        columns, data = self.problem.columns, self.problem.data
+        return columns.link_torque(data[0], self.estimate.all_parameters)
 
     def unexplained(self, columns: Float[np.ndarray, "rows ..."]) -> np.ndarray:
         """What the regressor leaves of columns (Frisch, Waugh and Lovell)."""
@@ -331,13 +331,6 @@ class WhitenedRows:
     def residual(self) -> Float[np.ndarray, " rows"]:
         """What it leaves of the torque."""
         return self.unexplained(self.torque.reshape(-1))
-
-
-def _links_of(arm: Arm) -> Arm:
-    """An arm without rotors and friction."""
-    links = np.zeros(arm.layout.size)
-    links[arm.layout.links] = arm.parameters[arm.layout.links]
-    return arm.with_parameters(links)
 
 
 def whitened_rows(

@@ -7,9 +7,9 @@ torque are kept: a block of samples is one small dense matrix per joint.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -28,6 +28,8 @@ from armwise.regression.signals import Signals, friction_direction, torque_rate
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
+
+    from armwise.programs import Kernel
 
 
 # Columns of all joints, block by block.
@@ -58,6 +60,10 @@ the same: masking more would discard the motion that is to be learnt from."""
 
 SLOW_MOTION = 3.0
 """Fraction of the usual speed, as its inverse, that slow motion has."""
+
+_GIVEN_ROWS, _FILTERED_ROWS = "grouped_rows", "directed_rows"
+"""Traced programs of the columns: of samples that were given, and of filtered ones,
+which take the direction of friction from outside."""
 
 JointBlock = "Float[np.ndarray, 'columns samples']"
 
@@ -283,9 +289,52 @@ class Columns:
         """
         signals = [samples.q, samples.qd, samples.qdd, samples.tau]
         if not samples.speed_resolution:
-            return "grouped_rows", signals
+            return _GIVEN_ROWS, signals
         direction = friction_direction(samples, self.dynamics.mechanism.drive_rows)
-        return "directed_rows", [*signals, direction]
+        return _FILTERED_ROWS, [*signals, direction]
+
+    def link_torque(
+        self, samples: Signals, parameters: Float[np.ndarray, " parameters"]
+    ) -> Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]:
+        """Return the torque in [N m] of the links alone, as a function of q, q̇ and q̈.
+
+        Args:
+            samples: What the columns explain.
+            parameters: The arm's; those of its drives do not count.
+        """
+        links = np.zeros(self.user.shape[1])
+        own = self.arm.layout.links
+        links[own] = parameters[own]
+        is_given = not samples.speed_resolution
+        kernel = self.dynamics.kernel(_GIVEN_ROWS if is_given else _FILTERED_ROWS)
+        # The rows are compiled already, inverse dynamics would have to be; of programs
+        # that NumPy runs, it is the shorter one.
+        if kernel.backend == "numpy":
+            arm = self.arm.with_parameters(links[: self.arm.layout.size])
+            return Dynamics(arm, backend="numpy").inverse_dynamics
+        return partial(self._traced_torque, kernel, self.user @ links)
+
+    def _traced_torque(
+        self,
+        kernel: Kernel,
+        weights: Float[np.ndarray, " columns"],
+        q: Float[np.ndarray, "samples dof"],
+        qd: Float[np.ndarray, "samples dof"],
+        qdd: Float[np.ndarray, "samples dof"],
+    ) -> Float[np.ndarray, "samples dof"]:
+        # Neither a measured torque nor a direction of friction counts: zeros.
+        inputs = kernel.program.inputs[3:]
+        idle = [np.zeros((len(q), item.size)) for item in inputs]
+        (rows,) = kernel.columns([q, qd, qdd, *idle])
+        stops = np.cumsum(self._traced_counts + 1)
+        joints = []
+        for support, count, stop in zip(
+            self.support, self._traced_counts, stops, strict=True
+        ):
+            # The last row of a joint is the measured torque.
+            own = rows[stop - 1 - count : stop - 1]
+            joints.append(weights[support[:count]] @ own)
+        return np.stack(joints, axis=1)
 
     def trust(
         self, samples: Signals, direction: Sequence[np.ndarray]

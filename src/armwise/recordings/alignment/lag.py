@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from armwise.dynamics import Dynamics
 from armwise.recordings.samples import LONGEST_LAG
 from armwise.recordings.smoothing import shifted
 from armwise.recordings.spectra import band_powers
@@ -497,16 +496,15 @@ def _compliances(
     # Any parameters with these coefficients.
     own = columns.user[: links.size, arm.layout.links]
     parameters[arm.layout.links] = np.linalg.lstsq(own, links, rcond=1e-9)[0]
-    # NumPy: no compiler is needed for one more program.
-    dynamics = Dynamics(arm.with_parameters(parameters), backend="numpy")
-    load = dynamics.inverse_dynamics(samples.q, samples.qd, samples.qdd)
+    torque = columns.link_torque(samples, parameters)
+    load = torque(samples.q, samples.qd, samples.qdd)
     slope = torque_slope(replace(samples, tau=load))
     bend = torque_slope(replace(samples, tau=slope))
     bent = []
     for j, unit in enumerate(np.eye(samples.dof)):
         # 1e-6 rad to one side: see `WhitenedRows.compliances`.
         step = 1e-6 / max(float(np.abs(load[:, j]).max()), 1e-9)
-        behind = dynamics.inverse_dynamics(
+        behind = torque(
             samples.q - step * load[:, j, None] * unit,
             samples.qd - step * slope[:, j, None] * unit,
             samples.qdd - step * bend[:, j, None] * unit,
