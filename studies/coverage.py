@@ -220,7 +220,7 @@ class _GpuPreparation:
     ) -> None:
         self._device = device()
         rows = columns.dynamics.mechanism.drive_rows
-        sure = columns.certainty(like, like.direction(rows))
+        sure = columns.certainty(columns.moves(like), like.direction(rows))
         inputs = (rows, columns.dead_band(like), sure)
         self._weights, self._dead, self._sure = map(self._device.upload, inputs)
         self._dof, self._drives = columns.arm.dof, len(rows)

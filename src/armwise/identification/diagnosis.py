@@ -17,8 +17,8 @@ from armwise.identification.other_readings import pushed_along
 from armwise.identification.validation import (
     REVERSAL,
     Agreement,
-    Masks,
     Validation,
+    block_masks,
     compare_description,
     predicted_block,
 )
@@ -524,7 +524,7 @@ def _by_region(
 
     At rows from all over the log, so that neither memory nor time grow with it.
     """
-    columns, masks = estimate.columns, Masks()
+    columns = estimate.columns
     stride = max(1, sum(len(run) for run in runs) // _ROWS)
     weights = columns.user @ estimate.all_parameters
     # A percentile, not the maximum: one spike must not set the scale.
@@ -537,7 +537,7 @@ def _by_region(
         sticks = columns.sticks(run)[:, joints]
         for block in columns.blocks([run], [slice(0, len(run), stride)]):
             rows = block.rows
-            _, resting, reversing = masks.of(block)[..., joints]
+            _, resting, reversing = block_masks(block)[..., joints]
             speed = (np.abs(run.qd[rows]) / top_speed)[:, joints]
             torque = (np.abs(run.tau[rows]) / top_torque)[:, joints]
             ones = np.ones(speed.shape)

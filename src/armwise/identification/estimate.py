@@ -20,12 +20,12 @@ from armwise.identification.posterior import (
     torque_band,
 )
 from armwise.identification.validation import (
-    Masks,
     Review,
     Tally,
     TorqueLag,
     Validation,
     at_usual_temperature,
+    block_masks,
     filter_effect,
     noise_memory,
     predict_torque,
@@ -347,12 +347,12 @@ class Estimate:
         """
         runs = [data] if isinstance(data, Samples) else list(data)
         weights = self.columns.user @ self.all_parameters
-        tally, masks = Tally(self.prior_arm.dof), Masks()
+        tally = Tally(self.prior_arm.dof)
         for block in self.columns.blocks(runs):
             measured = block.samples.tau[block.rows]
             predicted = predicted_block(self.columns, block, weights)
             memory = noise_memory(block.samples)
-            tally.add(measured, measured - predicted, masks.of(block), memory)
+            tally.add(measured, measured - predicted, block_masks(block), memory)
         return replace(tally.result(), interval_ratio=self._interval_ratio(runs, fine))
 
     def _interval_ratio(
@@ -361,7 +361,7 @@ class Estimate:
         """See `Validation.interval_ratio`."""
         weights = self.columns.user @ self.all_parameters
         step = max(1, sum(len(run) for run in runs) // _ENOUGH_ROWS)
-        parts, masks = [], Masks()
+        parts = []
         for k, run in enumerate(runs):
             measured = run.tau
             if fine is not None and k == 0:
@@ -371,7 +371,7 @@ class Estimate:
             for block in self.columns.blocks([run], [slice(0, len(run), step)]):
                 predicted = predicted_block(self.columns, block, weights)
                 # At rest and while friction reverses it may have any value.
-                is_judged = masks.of(block)[0]
+                is_judged = block_masks(block)[0]
                 if block.trust is not None:
                     is_judged = is_judged & (block.trust > 0.0)
                 error = np.abs(measured[block.rows] - predicted)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -116,8 +117,20 @@ class Validation:
         }
 
 
+_masks_of: WeakKeyDictionary[Signals, np.ndarray] = WeakKeyDictionary()
+"""Masks of samples that are still in use: fit, diagnosis and report ask for them."""
+
+
 def part_masks(samples: Signals) -> Bool[np.ndarray, "parts samples dof"]:
-    """Which rows of each joint are of which of PARTS."""
+    """Which rows of each joint are of which of PARTS; not to be written to."""
+    if samples not in _masks_of:
+        masks = _part_masks(samples)
+        masks.setflags(write=False)
+        _masks_of[samples] = masks
+    return _masks_of[samples]
+
+
+def _part_masks(samples: Signals) -> np.ndarray:
     # A joint's samples one after another: several passes follow.
     rate = np.ascontiguousarray(samples.qd.T)
     speed = np.abs(rate)
@@ -224,18 +237,9 @@ class Tally:
         return errors
 
 
-class Masks:
-    """`part_masks` of a block's rows, looked up run by run."""
-
-    def __init__(self) -> None:
-        self._samples: Signals | None = None
-        self._masks = np.zeros((len(PARTS), 0, 0), dtype=bool)
-
-    def of(self, block: Block) -> Bool[np.ndarray, "parts rows dof"]:
-        """Masks of one block; blocks of a run follow one another."""
-        if self._samples is not block.samples:
-            self._samples, self._masks = block.samples, part_masks(block.samples)
-        return self._masks[:, block.rows]
+def block_masks(block: Block) -> Bool[np.ndarray, "parts rows dof"]:
+    """`part_masks` of a block's rows."""
+    return part_masks(block.samples)[:, block.rows]
 
 
 # Torques that a set of parameters predicts.
@@ -426,13 +430,12 @@ def review(problem: Problem, solution: Solution) -> Review:
     sums = StretchScores(sum(len(samples) for samples in problem.data), columns.count)
     tally = Tally(columns.arm.dof)
     agreement = Agreement(columns.arm.dof)
-    masks = Masks()
     for block in columns.blocks(problem.data):
         parts = sums.parts(block.count)
         measured = block.samples.tau[block.rows]
         fitted, described = predicted_block(columns, block, weights)
         errors = measured - fitted
-        tally.add(measured, errors, masks.of(block), noise_memory(block.samples))
+        tally.add(measured, errors, block_masks(block), noise_memory(block.samples))
         agreement.add(described, measured)
         # A method whose cost is another brings scores of its own.
         if solution.scores is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -287,14 +288,14 @@ class Samples:
         """Whether joint torques were measured."""
         return bool(self.tau.shape[1])
 
-    @property
+    @cached_property
     def rate_hz(self) -> float:
         """Usual number of samples a second in [Hz]; zero for fewer than two."""
         # Ten thousand steps are enough for a median, and gaps do not move it.
         steps = np.diff(self.time[:10_000])
         return 1.0 / float(np.median(steps)) if steps.size else 0.0
 
-    @property
+    @cached_property
     def segments(self) -> tuple[slice, ...]:
         """Rows of every uninterrupted stretch of motion."""
         return tuple(slice(a, b) for a, b in pairwise((*self.starts, len(self))))

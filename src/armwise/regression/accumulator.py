@@ -139,10 +139,9 @@ class Accumulator:
     def add_block(self, block: Block, weights: np.ndarray | None = None) -> None:
         """Add one block, whose memory is used up; `settle` must follow the last."""
         self._open()
+        self.torque += _summed_torque(block, weights)
         for i, one in enumerate(self._sums):
-            matrix = _weighted(block, i, weights)
-            self.torque[i] += matrix[-1].sum()
-            one.add(matrix)
+            one.add(_weighted(block, i, weights))
         self.count_rows(block)
 
     def count_rows(self, block: Block) -> None:
@@ -228,9 +227,8 @@ def accumulate_roughly(
     for run, rows in parts:
         for block in columns.blocks([run], rows):
             for i, one in enumerate(sums):
-                matrix = _weighted(block, i, None)
-                total.torque[i] += matrix[-1].sum()
-                one.add(matrix.T)
+                one.add(_weighted(block, i, None).T)
+            total.torque += _summed_torque(block, None)
             total.count_rows(block)
     total.factors = [one.factor() for one in sums]
     return total
@@ -349,7 +347,7 @@ def _reflect(stretch: Accumulator, block: Block) -> None:
     matrices = [_weighted(block, i, None) for i in range(len(block.joints))]
     pairs = zip(stretch.factors, matrices, strict=True)
     stretch.factors = [triangle(np.vstack([R, m.T])) for R, m in pairs]
-    stretch.torque += [matrix[-1].sum() for matrix in matrices]
+    stretch.torque += _summed_torque(block, None)
     stretch.count_rows(block)
 
 
@@ -380,6 +378,20 @@ def _weighted(
     if weights is not None:
         matrix = matrix * weights[block.rows, i]
     return matrix if block.trust is None else matrix * block.trust[:, i]
+
+
+def _summed_torque(
+    block: Block, weights: np.ndarray | None
+) -> Float[np.ndarray, " joints"]:
+    """Sum of every joint's torque over a block, each sample by weight and trust."""
+    # All joints at once: each call may have to wait for the thread that fills the next
+    # block.
+    torque = np.stack([matrix[-1] for matrix in block.joints])
+    if weights is not None:
+        torque *= weights[block.rows].T
+    if block.trust is not None:
+        torque *= block.trust.T
+    return np.asarray(torque.sum(axis=1))
 
 
 class FactorSum:

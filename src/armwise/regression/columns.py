@@ -352,11 +352,12 @@ class Columns:
         if not direction:
             return None
         rows = self.dynamics.mechanism.drive_rows
-        reverses = np.abs(direction[0]) < self.certainty(samples, direction[0])
+        moves = self.moves(samples)
+        reverses = np.abs(direction[0]) < self.certainty(moves, direction[0])
         # A motor that several joints turn masks all of them. A drive at rest has no
         # direction either, but masking it would lose every row in which it only holds
         # its load.
-        masked = (reverses & self._moves(samples)) @ (rows != 0.0)
+        masked = (reverses & moves) @ (rows != 0.0)
         if samples.still is not None:
             # Its size: a low-pass rings, and what it rings with is as unknown.
             masked = masked | (np.abs(samples.still) > UNKNOWN_FRICTION)
@@ -392,14 +393,15 @@ class Columns:
             return np.zeros(samples.q.shape, dtype=bool)
         return np.asarray(samples.stuck > UNKNOWN_FRICTION)
 
+    @staticmethod
     def certainty(
-        self, samples: Signals, direction: Float[np.ndarray, "samples drives"]
+        moves: Bool[np.ndarray, "samples drives"],
+        direction: Float[np.ndarray, "samples drives"],
     ) -> Float[np.ndarray, " drives"]:
         """Size of its direction from which on a drive moves one way; 0: at any.
 
         A drive that turns back most of its time is learnt from throughout.
         """
-        moves = self._moves(samples)
         reversing = (moves & (np.abs(direction) < SETTLED_DIRECTION)).sum(axis=0)
         # The one in the maximum: a drive that never moves has nothing to mask.
         rarely = reversing <= _MOST_REVERSING * np.maximum(moves.sum(axis=0), 1)
@@ -410,7 +412,8 @@ class Columns:
         rows = np.abs(self.dynamics.mechanism.drive_rows)
         return rows @ np.asarray(samples.speed_resolution)
 
-    def _moves(self, samples: Signals) -> np.ndarray:
+    def moves(self, samples: Signals) -> Bool[np.ndarray, "samples drives"]:
+        """When drives move, as far as their speed shows it."""
         speeds = samples.qd @ self.dynamics.mechanism.drive_rows.T
         return np.abs(speeds) > self.dead_band(samples)
 
