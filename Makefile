@@ -6,7 +6,8 @@ STAMP := $(VENV)/.installed
 DEMO := $(VENV)/.demo
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 # pip compiles what it copies, but not a checkout; where Python may not write
-# bytecode by itself every start would compile 140 modules again, half a second.
+# bytecode by itself every start would compile 140 modules again, half a second. Only
+# what has changed is compiled.
 COMPILE := $(BIN)/python -m compileall -q src papers benchmarks studies
 
 .PHONY: setup demo test test-slow test-all test-drake strangers strangers-quick browser lint types contract bench bench-servo papers docs package clean
@@ -23,10 +24,10 @@ $(STAMP): pyproject.toml constraints.txt
 $(DEMO): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(PIP) -e '.[sim]'
-	$(COMPILE)
 	touch $(DEMO)
 
 demo: $(DEMO)
+	$(COMPILE)
 	$(BIN)/armwise demo
 
 # Twice as many as cores: browsers, installers and interrupted commands mostly wait.
@@ -34,6 +35,7 @@ demo: $(DEMO)
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 4 --durations=30
 
 test: $(STAMP)
+	$(COMPILE)
 	$(PYTEST) -m "not slow"
 
 # What takes long: statistics of many runs, every bad file, wheels.

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import math
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -125,8 +126,7 @@ def figure(value: float, digits: int = 4) -> str:
 @contextmanager
 def progress_bar(title: str, *, quiet: bool = False) -> Iterator[Progress]:
     """Show how far a task is; call what it yields with a step and a fraction done."""
-    screen = console(error=True)
-    if quiet or not screen.is_terminal:
+    if quiet or not sys.stderr.isatty():
         yield lambda step, fraction: None  # nobody watches: no bar to import
         return
     from rich import progress as rich
@@ -135,7 +135,7 @@ def progress_bar(title: str, *, quiet: bool = False) -> Iterator[Progress]:
         rich.TextColumn("{task.description}"),
         rich.BarColumn(),
         rich.TimeElapsedColumn(),
-        console=screen,
+        console=console(error=True),
         transient=True,
     ) as bar:
         task = bar.add_task(title, total=1.0)
