@@ -23,7 +23,7 @@ TERMS = (
     (FrictionTerm(1, "joint_2", "stribeck", 0.07), 2.1),
     (FrictionTerm(1, "joint_2", "load"), 0.08),
     (FrictionTerm(2, "joint_3", "root"), 0.6),
-    (FrictionTerm(3, "joint_4", "quadratic"), -0.2),
+    (FrictionTerm(3, "joint_4", "quadratic", fastest=0.3), -0.2),
     (FrictionTerm(4, "joint_5", "load_driving"), 0.1),
     (FrictionTerm(5, "joint_6", "load_back_driven"), 0.2),
     (FrictionTerm(5, "joint_6", "ripple_sine", 0.13), 0.4),

@@ -14,6 +14,7 @@ import pytest
 import armwise as aw
 from armwise.dynamics import Dynamics
 from armwise.errors import ArgumentError, NotIdentifiable
+from armwise.identification import FrictionTerm
 from armwise.monitoring import MomentumObserver
 from armwise.plants import perturbed
 from armwise.programs import find_compiler
@@ -95,13 +96,31 @@ def test_the_push_is_a_wrench_at_a_frame() -> None:
 
 
 @pytest.mark.skipif(find_compiler() is None, reason="no C compiler")
-def test_the_generated_c_agrees(tmp_path: Path) -> None:
+def _with_friction() -> aw.Estimate:
+    """Of every form without a memory; the quadratic one straight within the log."""
+    arm, data = aw.load_arm("ur10"), _log(7)
+    forms = ("asymmetric", "stribeck", "root", "quadratic", "load", "load_driving")
+    terms = [
+        FrictionTerm(j, arm.joints[j].name, form, 0.3) for j, form in enumerate(forms)
+    ]
+    estimate = aw.identify(arm, data, friction=terms)
+    columns, values = estimate.columns, np.array(estimate.all_parameters)
+    values[-len(terms) :] = 3.0
+    end = 0.5 * float(np.abs(data.qd[:, 3]).max())
+    shorter = tuple(replace(t, fastest=end) for t in columns.friction)
+    return replace(
+        estimate, columns=replace(columns, friction=shorter), all_parameters=values
+    )
+
+
+@pytest.mark.parametrize("has_terms", [False, True])
+def test_the_generated_c_agrees(tmp_path: Path, has_terms: bool) -> None:
     compiler = find_compiler()
     assert compiler is not None
     learnt = _observer().thresholds
     assert learnt is not None
     observer = MomentumObserver(
-        _observer().arm,
+        _with_friction() if has_terms else _observer().arm,
         bandwidth_hz=30.0,
         thresholds=replace(learnt, dry=np.full(6, 2.0)),
     )

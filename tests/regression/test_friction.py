@@ -24,6 +24,7 @@ from armwise.recordings import Preparation
 from armwise.regression import (
     FORMS,
     Columns,
+    DriveMotion,
     FrictionColumns,
     FrictionForm,
     load_rows,
@@ -811,6 +812,36 @@ def test_friction_falls_no_further_than_it_was_seen_to(arm, tmp_path):
     aw.identification.write_estimate(estimate, path)
     read = aw.identification.read_estimate(path)
     assert read.columns.friction[0].warmest == kept.warmest
+
+
+def test_friction_goes_on_straight_beyond_the_speeds_seen(arm, tmp_path):
+    """A parabola that bends down would drive a joint that is fast enough."""
+    data = samples_of(arm, noise=0.003, seconds=10.0)
+    estimate = aw.identify(arm, data, friction=(term("quadratic"), term("root")))
+    bent, root = estimate.columns.friction
+    end = np.abs(data.qd[:, 0]).max()
+    assert (bent.fastest, root.fastest) == (pytest.approx(end), None)
+    v = np.linspace(-4.0, 4.0, 801) * end
+    nothing = np.zeros(v.size)
+    motion = DriveMotion(nothing, v, np.sign(v), nothing, np.zeros_like)
+    column = bent.torque(motion)
+    inside = np.abs(v) <= end
+    np.testing.assert_allclose(column[inside], (v * np.abs(v))[inside], atol=1e-12)
+    # Continuous, odd, and with the slope of the faster half of the speeds seen.
+    np.testing.assert_allclose(column, -column[::-1])
+    np.testing.assert_allclose(
+        column[~inside],
+        (np.sign(v) * (end**2 + 1.5 * end * (np.abs(v) - end)))[~inside],
+    )
+    np.testing.assert_allclose(root.torque(motion), np.sign(v) * np.sqrt(np.abs(v)))
+    # The fit itself is not bounded by it, nor is one with the terms of another.
+    fast = replace(data, time=data.time / 3.0, qd=3.0 * data.qd, qdd=9.0 * data.qdd)
+    again = aw.identify(arm, fast, friction=estimate.columns.friction)
+    assert again.columns.friction[0].fastest == pytest.approx(3.0 * end)
+    path = tmp_path / "estimate.json"
+    aw.identification.write_estimate(estimate, path)
+    read = aw.identification.read_estimate(path)
+    assert read.columns.friction[0].fastest == bent.fastest
 
 
 def test_friction_that_comes_back_has_not_been_worked_warm(arm):

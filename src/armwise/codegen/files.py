@@ -373,7 +373,13 @@ def _drive_lines(
                 if term.warmest is not None:
                     most = number(term.warmest)
                     yield f"    w{k} = w{k} > {most} ? {most} : w{k};"
-            text = re.sub(r"@(\w+)", rf"\1{suffix}", _FORMS[term.form])
+            text = _FORMS[term.form]
+            if term.straight_from < np.inf:
+                end, slope = number(term.straight_from), number(term.slope_beyond)
+                yield f"    const {kind} v{k} = v > {end} ? {end}"
+                yield f"      : v < -{end} ? -{end} : v;"
+                text = re.sub(r"\bv\b", f"v{k}", text) + f" + {slope} * (v - v{k})"
+            text = re.sub(r"@(\w+)", rf"\1{suffix}", text)
             text = text.replace("0.5@", number(0.5))
             text = text.replace("turn / s", number(2.0 * np.pi / term.scale))
             text = re.sub(r"\b([zw])\b", rf"\g<1>{k}", re.sub(r"\bs\b", s, text))

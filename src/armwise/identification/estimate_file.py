@@ -143,8 +143,9 @@ _STIFFEST = 1e12
 
 def _friction_term(stored: dict[str, Any]) -> FrictionTerm:
     term = FrictionTerm(**stored)
-    if term.warmest is not None and type(term.warmest) not in (int, float):
-        raise ValueError("a friction term's largest warmth is no number")
+    for end in (term.warmest, term.fastest):
+        if end is not None and type(end) not in (int, float):
+            raise ValueError("a friction term's warmth or speed is no number")
     # Columns ask for the drive's name; numbers of another type would pass that.
     if type(term.joint) is not int or term.scale > LARGEST_NUMBER:
         raise ValueError("a friction term is none of the arm's")

@@ -247,7 +247,7 @@ def build_problem(
             problem = _with_named_friction(described, runs, friction, free)
         else:
             # Terms of another estimate end where its data did.
-            terms_anew = (replace(term, warmest=None) for term in friction)
+            terms_anew = (replace(t, warmest=None, fastest=None) for t in friction)
             columns = described.with_friction(tuple(terms_anew))
             problem = settle_load(pose_problem(columns, runs, free), free)
     return replace(

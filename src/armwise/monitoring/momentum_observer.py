@@ -408,6 +408,12 @@ class MomentumObserver:
             "TERM_FORM": _whole([_FORMS.index(t.form) for t, _ in self._terms_used]),
             "TERM_VALUE": c_numbers([value for _, value in self._terms_used] or [0.0]),
             "TERM_SCALE": c_numbers([t.scale for t, _ in self._terms_used] or [1.0]),
+            "TERM_END": c_numbers(
+                [min(t.straight_from, _LARGE) for t, _ in self._terms_used] or [1.0]
+            ),
+            "TERM_SLOPE": c_numbers(
+                [term.slope_beyond for term, _ in self._terms_used] or [0.0]
+            ),
             "BASE": c_numbers(limits.base),
             "SLOPE": c_numbers(limits.slope),
             "DRY": c_numbers(limits.dry),
@@ -488,6 +494,9 @@ _FORMS = (
     "load_back_driven",
 )
 """Friction terms without a memory, in the order of the generated C."""
+
+_LARGE = 1e300
+"""A speed that no joint has: infinity has no number in C."""
 
 _PROGRAMS = ("mass_matrix", "coriolis_matrix", "gravity_torque")
 

@@ -125,17 +125,20 @@ class Columns:
         return any(t.kind.uses_load or t.kind.uses_heat for t in self.friction)
 
     def seen_in(self, data: Sequence[Signals]) -> Columns:
-        """Return the same columns, which warm up no further than in some data."""
-        if not any(term.kind.uses_heat for term in self.friction):
-            return self
+        """Return the same columns, which know how warm and fast some data are."""
         rows, heat = self.dynamics.mechanism.drive_rows, self.heat
         terms = []
         for term in self.friction:
+            j = term.joint
             if term.kind.uses_heat:
-                j = term.joint
                 every = (Warmth(run, rows[j], heat[:, j], term.scale) for run in data)
                 most = max((one.largest for one in every), default=0.0)
                 term = replace(term, warmest=most)
+            if term.kind.straightens:
+                speeds = (np.abs(run.qd @ rows[j]).max() for run in data if len(run))
+                # A drive that never moved shows nothing that could go on.
+                fastest = float(max(speeds, default=0.0)) or None
+                term = replace(term, fastest=fastest)
             terms.append(term)
         return replace(self, friction=tuple(terms))
 
