@@ -91,6 +91,11 @@ class FrictionSearch:
         self._terms, self._reversing = columns.friction, reversing
         rows = columns.dynamics.mechanism.drive_rows
         self._joints = [np.flatnonzero(rows[term.joint]) for term in self._terms]
+        waves: dict[tuple[int, float], list[int]] = {}
+        for k, term in enumerate(self._terms):
+            if term.kind.repeats:
+                waves.setdefault((term.joint, term.scale), []).append(k)
+        self._waves = {k: both for both in waves.values() for k in both}
         # Noise from the fit without further terms, the same for every trial: errors
         # before and after are then in the same unit.
         linear = replace(columns, friction=())
@@ -622,11 +627,7 @@ class FrictionSearch:
 
     def _waves_of(self, k: int) -> list[int]:
         """Sine and cosine of a ripple, whose phase is free; of other terms nothing."""
-        forms = ("ripple_sine", "ripple_cosine")
-        if self._terms[k].form not in forms:
-            return []
-        both = [replace(self._terms[k], form=form) for form in forms]
-        return [self._terms.index(term) for term in both if term in self._terms]
+        return self._waves.get(k, [])
 
     def _errors(
         self, x: np.ndarray, joints: Sequence[int] | np.ndarray | None = None

@@ -115,7 +115,9 @@ class Accumulator:
         runs = list(data) if isinstance(data, Sequence) else [data]
         for number, run in enumerate(runs):
             weight = None if weights is None else weights[number]
-            self._precondition(run, weight)
+            # A single block is factored as it is.
+            if len(run) > BLOCK:
+                self._precondition(run, weight)
             for block in self.columns.blocks([run]):
                 self.add_block(block, weight)
         self.settle()
