@@ -376,6 +376,26 @@ def test_rows_far_from_a_reversal_may_pay_a_little_for_friction_with_a_memory():
     assert gain(1.0, remembers=True) > 0.0
 
 
+def test_friction_with_a_memory_is_taken_for_what_it_explains_around_reversals():
+    """Rows far from them are many; what builds up over a distance adds little there."""
+    before = np.array([np.full(10, 8.0), np.full(10, 9.0)])
+    torque = np.array([80_000.0, 90_000.0])
+
+    def gain(fitted, every):
+        after = np.stack([fitted, every])
+        return friction_search.worth_of_terms(before, after, torque, remembers=True)
+
+    surely, hardly = np.linspace(7.7, 7.9, 10), np.linspace(7.6, 8.4, 10)
+    # Half of the error around reversals, 8 % of all of it.
+    assert gain(surely, surely + 0.5) == pytest.approx(1.0 - 8.3 / 9.0)
+    assert gain(surely, surely + 0.6) == 0.0
+    # Rows far from reversals must know of it, too,
+    assert gain(hardly, surely + 0.5) == 0.0
+    # and pauses too short to be seen leave as much as half a hundredth of the torque.
+    torque *= 10.0
+    assert gain(surely, surely + 0.5) == 0.0
+
+
 def test_what_shows_around_reversals_alone_is_no_function_of_speed():
     """A joint that sticks there looks like one; rows that are fitted do not say so."""
     search = object.__new__(friction_search.FrictionSearch)

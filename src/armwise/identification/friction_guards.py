@@ -85,6 +85,10 @@ def worth_of_terms(
     helped = np.mean(falls > 0.0, axis=1)
     sureness = falls.mean(axis=1) / np.maximum(spread, 1e-300)
     if remembers:
+        # What takes half of the error where it acts away, and surely some elsewhere,
+        # need not be much of the whole: there are few reversals in a log.
+        if _explains_reversals(before, after) and sureness.min() >= _LEAST_ERRORS:
+            least = np.zeros(2)
         # One standard error: it need not be sure to be no help.
         spoils = sureness[0] <= -1.0
         size = _SPOILING_PAUSES if spoils else _PAUSES
@@ -115,6 +119,14 @@ def worth_of_terms(
     if np.any(now - was > bound[:, None]):
         return 0.0
     return float(gain[judged][is_clear[judged]].max())
+
+
+def _explains_reversals(
+    before: Float[np.ndarray, "2 folds"], after: Float[np.ndarray, "2 folds"]
+) -> bool:
+    """Whether terms take half of the squared error of rows around reversals away."""
+    was, now = (float((every - fitted).sum()) for fitted, every in (before, after))
+    return now <= (1.0 - MOST) * was
 
 
 def _pairs(errors: Float[np.ndarray, "kinds folds"]) -> np.ndarray:
