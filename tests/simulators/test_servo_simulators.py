@@ -14,7 +14,7 @@ from armwise.errors import ArmwiseError
 from armwise.recordings import ERROR_LEVELS
 from armwise.servos import ServoScatter, read_servo, write_servo
 from armwise.servos.identify import _with_allowed_spread
-from armwise.simulators import certificate, measure_gap
+from armwise.simulators import certificate, measure_gap, servo_export
 from tests.servos import rig
 
 mujoco = pytest.importorskip("mujoco")
@@ -63,6 +63,50 @@ def test_what_mjcf_loses_of_a_servo_is_what_its_motion_loses(servo, log, tmp_pat
     assert [c["stiffness"] for c in calls] == servo.values["stiffness"].tolist()
     aw.export(servo, tmp_path / "isaac.py", to="isaaclab")
     assert "DelayedPDActuatorCfg" in (tmp_path / "isaac.py").read_text()
+
+
+@pytest.fixture(scope="module")
+def rough(servo):
+    """Servos with what simulators lack, and fitted again for these without it."""
+    fitted = {"stiffness": 9.0, "damping": 0.5, "coulomb": 0.1, "derivative": 0.2}
+    plain = rig.truth(servo.arm, delay=-0.01, saturation=3.0, **fitted).values
+    further = {"static": 0.05, "stribeck_shape": 1.0, "driving": 0.2}
+    whole = rig.truth(servo.arm, delay=-0.012, derivative=0.1, **further)
+    return replace(whole, plain=plain)
+
+
+def test_simulators_get_the_servos_that_were_fitted_for_them(rough, tmp_path):
+    log = rig.recording(rough, 3)
+    path = tmp_path / "servo.xml"
+    result = aw.export(rough, path, to="mjcf", recordings=[log])
+    effects = {loss.effect: loss.cost for loss in result.losses}
+    assert set(effects) == {
+        "delay",
+        "derivative of the set-point",
+        "acceleration limit",
+        "load friction, Stribeck friction",
+    }
+    measured = measure_gap(path, [log])
+    assert measured.position_error == pytest.approx(result.cost, rel=0.1)
+    # Gains and friction of the one fit, and not some of the other.
+    text = tmp_path / "isaac.py"
+    other = aw.export(rough, text, to="isaaclab", recordings=[log])
+    assert "delay below zero" in {loss.effect for loss in other.losses}
+    calls = [
+        n for n in ast.walk(ast.parse(text.read_text())) if isinstance(n, ast.Call)
+    ]
+    for name, kind in (("stiffness", "stiffness"), ("damping", "derivative")):
+        own = [word.value for n in calls for word in n.keywords if word.arg == name]
+        values = [ast.literal_eval(value) for value in own]
+        assert values == pytest.approx(rough.plain[kind].tolist())
+    assert not aw.export(rough, tmp_path / "s.json", to="json").losses
+
+
+def test_an_arm_that_runs_away_has_no_figure(rough, log, tmp_path, monkeypatch):
+    monkeypatch.setattr(servo_export, "_RUN_AWAY", 1e-3)
+    result = aw.export(rough, tmp_path / "s.xml", to="mjcf", recordings=[log])
+    assert np.all(np.isposinf(result.cost))
+    assert any("the arm runs away under the logged commands" in n for n in result.notes)
 
 
 def test_a_template_with_an_actuator_is_refused(servo, tmp_path):

@@ -320,6 +320,12 @@ def _export_servo(
         notes.append(f"{to} has no words for gains: what follows commands is lost.")
     if costs and not recordings:
         notes.append("No log was named: what the losses cost is not known.")
+    away = [name for name, cost in costs.items() if np.isposinf(cost).any()]
+    if away or np.isposinf(together).any():
+        notes.append(
+            f"Without {' or '.join(away) or 'all of these'} the arm runs away under "
+            "the logged commands: write what armwise.servos.set_points returns instead."
+        )
     if np.any(servo.signs < 0):
         names = zip(servo.arm.coordinate_names, servo.signs, strict=True)
         turned = ", ".join(name for name, sign in names if sign < 0)

@@ -483,10 +483,10 @@ def _servo_gap(
     runs = []
     for k, motion in enumerate(motions):
         report(names[k], k / len(names))
-        run = servo.rollouts([motion])[0]
-        if simulator == "mujoco":
-            run = follow_servo(servo, motion)
-        runs.append(run)
+        is_ours = simulator != "mujoco"
+        runs.append(
+            servo.rollouts([motion])[0] if is_ours else follow_servo(servo, motion)
+        )
     late = _delay_lines(motions)
     shared: dict[str, Any] = {
         "name": servo.arm.name,

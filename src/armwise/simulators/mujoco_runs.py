@@ -187,6 +187,7 @@ def follow_servo(servo: Servo, motion: ServoMotion) -> Float[np.ndarray, "sample
         path = folder / "servo.xml"
         export(servo, path, to="mjcf")
         model = mujoco.MjModel.from_xml_path(str(path))
+    servo = servo.simplified()
     zero = servo.values["zero"]
     _allow(model, range(model.njnt), motion.q + zero)
     data = mujoco.MjData(model)

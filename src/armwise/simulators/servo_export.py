@@ -39,8 +39,14 @@ from armwise.simulators.files import (
 if TYPE_CHECKING:
     from jaxtyping import Float
 
+_RATE, _EARLY = "derivative of the set-point", "delay below zero"
+"""Effects of one parameter, of which a part has words: actuators damp by a derivative
+gain, and act late."""
+
 _EFFECTS = {
     "delay": ("delay",),
+    _EARLY: ("delay",),
+    _RATE: ("derivative",),
     **{
         name: parameters
         for name, parameters in ELEMENTS.items()
@@ -57,8 +63,17 @@ _EFFECTS = {
 }
 """Effects that some target has no words for, and their parameters."""
 
+_OF_COMMANDS = ("delay", _EARLY, _RATE, "acceleration limit", "slew limit")
+"""Effects that set-points written to the simulator could hold; servos are fitted again
+without the others."""
+
 _STEP = 1e-3
 """Physics step in [s] that delays in steps are counted in."""
+
+
+# Judgement: no joint of a servo arm is a turn away from its command on the average.
+_RUN_AWAY = 2.0 * np.pi
+"""Mean change of a free run in [rad] beyond which it says nothing but that."""
 
 
 def servo_losses(
@@ -69,40 +84,70 @@ def servo_losses(
 ) -> dict[str, Float[np.ndarray, " dof"]]:
     """Mean change of the free run in [rad] for want of each effect, and of all.
 
+    Effects that the servos are fitted again without cost what that fit differs by;
+    infinity is an arm that runs away.
+
     Args:
         servo: What is exported.
         lost: Effects that the target has no words for.
         recordings: Over which it is counted.
         floor_loss: What the target lacks of a floor: see `lost_of_floor`.
     """
-    present = {
-        name: _EFFECTS[name]
-        for name in lost
-        if any(np.any(servo.values[p] != PARAMETERS[p].absent) for p in _EFFECTS[name])
-    }
+    present = [name for name in lost if _has(servo, name)]
     if floor_loss is not None:
-        present[floor_loss] = ()
+        present.append(floor_loss)
+    inner = [n for n in present if n in _EFFECTS and n not in _OF_COMMANDS]
+    groups = [[name] for name in present if not servo.plain or name not in inner]
+    groups += [inner] if servo.plain and inner else []
     if not recordings:
-        return {name: np.full(servo.arm.dof, np.nan) for name in present}
+        return {", ".join(names): np.full(servo.arm.dof, np.nan) for names in groups}
     motions = [servo.motion(recording) for recording in recordings]
     whole = servo.rollouts(motions)
     weights = np.array([len(m.time) for m in motions], dtype=float)
 
     def cost(names: Sequence[str]) -> Float[np.ndarray, " dof"]:
-        values = dict(servo.values)
-        for parameter in [p for name in names for p in present[name]]:
-            values[parameter] = np.full(servo.arm.dof, PARAMETERS[parameter].absent)
-        floor = None if _FLOOR in names else servo.floor
-        if floor is not None and _FLOOR_FRICTION in names:
-            floor = replace(floor, friction=0.0)
-        runs = replace(servo, values=values, floor=floor).rollouts(motions)
+        runs = _without(servo, names).rollouts(motions)
         means = [np.abs(a - b).mean(axis=0) for a, b in zip(runs, whole, strict=True)]
-        return np.asarray(weights @ means / weights.sum())
+        mean = np.asarray(weights @ means / weights.sum())
+        # One joint that whirls shakes all others.
+        ran_away = not np.all(mean <= _RUN_AWAY)
+        return np.full(mean.shape, np.inf) if ran_away else mean
 
-    costs = {name: cost([name]) for name in present}
-    if len(present) > 1:
-        costs["together"] = cost(list(present))
+    costs = {", ".join(names): cost(names) for names in groups}
+    if len(groups) > 1:
+        costs["together"] = cost(present)
     return costs
+
+
+def _has(servo: Servo, effect: str) -> bool:
+    """Whether servos have an effect, of those in `_EFFECTS`."""
+    if effect == _EARLY:
+        return bool(np.any(servo.values["delay"] < 0.0))
+    absent = [(servo.values[p], PARAMETERS[p].absent) for p in _EFFECTS[effect]]
+    return any(bool(np.any(values != none)) for values, none in absent)
+
+
+def _without(servo: Servo, names: Sequence[str]) -> Servo:
+    """Return servos as files have them that lack some effects."""
+    if any(name in _EFFECTS and name not in _OF_COMMANDS for name in names):
+        servo = servo.simplified()
+    values = dict(servo.values)
+    for parameter in [p for n in names for p in _EFFECTS.get(n, ()) if n != _RATE]:
+        none = np.full(servo.arm.dof, PARAMETERS[parameter].absent)
+        is_early = _EARLY in names and "delay" not in names
+        if parameter == "delay" and is_early:
+            none = np.maximum(values["delay"], 0.0)
+        values[parameter] = none
+    if _RATE in names:
+        # What an actuator damps by is within its limit of torque.
+        own, inside = values["damping"], servo.actuator_damping
+        damping = own + values["derivative"]
+        values["limited_damping"] = inside / np.where(damping > 0.0, damping, 1.0)
+        values |= {"damping": damping, "derivative": np.zeros(servo.arm.dof)}
+    floor = None if _FLOOR in names else servo.floor
+    if floor is not None and _FLOOR_FRICTION in names:
+        floor = replace(floor, friction=0.0)
+    return replace(servo, values=values, floor=floor, plain={})
 
 
 def position_actuators(servo: Servo) -> dict[str, str]:
@@ -181,6 +226,9 @@ def write_servo_target(
     drawn: Sequence[Servo] = (),
 ) -> WrittenFiles:
     """Write servos for a target, with the ranges of those drawn where it holds them."""
+    # Gains and friction of one fit: those of the whole model belong to friction that
+    # simulators do not have.
+    servo = servo if to == "json" else servo.simplified()
     if drawn and to in _HOLDS_RANGES:
         return _HOLDS_RANGES[to](servo, path, template, drawn)
     return _WRITERS[to](servo, path, template)
@@ -207,7 +255,6 @@ def _write_description(kind: str) -> Callable[[Servo, Path, Path | None], Writte
 
 
 def _delay_steps(servo: Servo) -> dict[str, int]:
-    # No simulator acts before it is told to.
     delays = np.maximum(servo.values["delay"], 0.0)
     names = [joint.name for joint in servo.arm.joints]
     return {n: round(float(d) / _STEP) for n, d in zip(names, delays, strict=True)}
@@ -322,17 +369,19 @@ _HOLDS_RANGES = {
     "json": _write_json,
 }
 
-EVERYTHING = tuple(_EFFECTS)
+_NO_DELAY = tuple(name for name in _EFFECTS if name != _EARLY)
+_DELAYED = tuple(name for name in _EFFECTS if name != "delay")
 LOST = {
-    "mjcf": EVERYTHING,
-    "urdf": EVERYTHING,
-    "sdf": EVERYTHING,
-    "drake": EVERYTHING,
-    "isaaclab": EVERYTHING[1:],
-    "mjlab": EVERYTHING[1:],
+    "mjcf": _NO_DELAY,
+    "urdf": _NO_DELAY,
+    "sdf": _NO_DELAY,
+    "drake": _NO_DELAY,
+    "isaaclab": _DELAYED,
+    "mjlab": _DELAYED,
     "json": (),
 }
-"""Target → effects of a servo it cannot express; delays are the first."""
+"""Target → effects of a servo it cannot express: no simulator acts before it is told
+to, and two know how to wait."""
 
 
 _FLOOR, _FLOOR_FRICTION = "floor", "floor's friction"
