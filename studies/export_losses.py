@@ -24,16 +24,16 @@ from armwise.arms import Arm, Drive, load_arm
 from armwise.control import largest_torque
 from armwise.identification import Estimate, identify
 from armwise.jobs import InProcess, JobRunner, ProcessPool
-from armwise.motions import random_motion
+from armwise.motions import Motion, random_motion
 from armwise.plants import perturbed
 from armwise.recordings import Recording, prepare
-from armwise.regression import FrictionTerm
+from armwise.regression import FrictionTerm, heat_coefficients
 from armwise.simulators import export, measure_gap
 from armwise.simulators.mujoco_runs import with_biases
 from studies.foreign_plants import with_drives
 from studies.friction_terms import Terms, moved, true_terms
 
-KINDS = ("plain", "load", "hysteresis", "stribeck", "ripple")
+KINDS = ("plain", "load", "hysteresis", "stribeck", "ripple", "warming")
 """What a plant has beyond viscous and Coulomb friction."""
 
 TARGETS = {"mjcf": "xml", "urdf": "urdf", "sdf": "sdf", "isaaclab": "py", "mjlab": "py",
@@ -42,6 +42,9 @@ TARGETS = {"mjcf": "xml", "urdf": "urdf", "sdf": "sdf", "isaaclab": "py", "mjlab
 
 _SECONDS, _RATE = 16.0, 500.0
 """Length of a log in [s], and its rate in [Hz]."""
+
+_WARMS = 4
+"""How many times as long a log is in which drives warm up."""
 
 _LEAST = 0.01
 """Fraction of a joint's torque below which a loss is not compared: noise is 0.6 %."""
@@ -108,8 +111,11 @@ def identified(name: str, kind: str, seed: int) -> tuple[Estimate, Recording]:
     """An estimate of a plant with friction of its own, and another log of the plant."""
     rng = np.random.default_rng([seed, 43])
     arm = load_arm(name)
+    times = _WARMS if kind == "warming" else 1
     motions = [
-        random_motion(arm, 2 * seed + k, _SECONDS, harmonics=12, roughness=0.5)
+        random_motion(
+            arm, 2 * seed + k, times * _SECONDS, harmonics=12 * times, roughness=0.5
+        )
         for k in (0, 1)
     ]
     size = largest_torque(arm, motions[0])
@@ -123,7 +129,7 @@ def identified(name: str, kind: str, seed: int) -> tuple[Estimate, Recording]:
         truth = truth.with_coupling("motor_6", turned)
         truth = replace(truth, couplings=(replace(truth.couplings[0], drive=drive),))
         described = described.with_coupling("motor_6", turned)
-    terms = _terms(truth, kind, size, seed)
+    terms = _terms(truth, kind, size, seed, motions[0])
     logs = []
     for motion in motions:
         temperature = np.zeros((0, arm.dof))
@@ -133,14 +139,24 @@ def identified(name: str, kind: str, seed: int) -> tuple[Estimate, Recording]:
     return identify(described, logs[0]), logs[1]
 
 
-def _terms(arm: Arm, kind: str, size: np.ndarray, seed: int) -> Terms:
+def _terms(arm: Arm, kind: str, size: np.ndarray, seed: int, motion: Motion) -> Terms:
+    heavy = np.argsort(-size)[:2]
+
+    def term(j: int, form: str, scale: float) -> FrictionTerm:
+        return FrictionTerm(arm.coordinates[j], arm.coordinate_names[j], form, scale)
+
     if kind == "stribeck":
-        heavy = np.argsort(-size)[:2]
+        return tuple((term(j, kind, 0.05), float(0.06 * size[j])) for j in heavy)
+    if kind == "warming":
+        # Half of Coulomb's friction is gone by the end, a quarter of the time on.
+        speed = np.abs(motion.sample(np.linspace(0.0, motion.duration, 4000)).qd)
+        heat = heat_coefficients(arm, arm.parameters)[:, list(arm.coordinates)]
+        power = (heat[0] * speed + heat[1] * speed**2).mean(axis=0)
+        falls = -0.5 * heat[0] / power
+        constant = 0.25 * motion.duration
         return tuple(
-            (FrictionTerm(arm.coordinates[j], arm.coordinate_names[j], kind, 0.05),
-             float(0.06 * size[j]))
-            for j in heavy
-        )  # fmt: skip
+            (term(j, "coulomb_warming", constant), float(falls[j])) for j in heavy
+        )
     nothing = np.zeros(arm.dof)
     reach = np.full(arm.dof, 2.0)
     return true_terms(arm, kind, size, reach, seed, nothing, nothing)
