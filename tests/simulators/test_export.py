@@ -282,6 +282,44 @@ def test_an_effect_that_the_robot_has_half_of_costs_nothing(estimate, truth, tmp
     assert np.all(loss.cost < 1e-6)
 
 
+BRANCHES = """<mujoco model="table"><worldbody>
+  <body name="upper"><joint name="shoulder" axis="0 1 0"/>
+    <inertial pos="0 0 0.2" mass="2" diaginertia="0.03 0.03 0.004"/>
+    <body name="fore" pos="0 0 0.4"><joint name="elbow" axis="1 0 0"/>
+      <inertial pos="0 0 0.15" mass="1" diaginertia="0.01 0.01 0.002"/></body></body>
+  <body name="ball"><joint name="x" type="slide" axis="1 0 0"/>
+    <joint name="y" type="slide" axis="0 1 0"/>
+    <inertial pos="0 0 0" mass="0.5" diaginertia="1e-3 1e-3 1e-3"/></body>
+</worldbody></mujoco>"""
+
+
+def test_branches_keep_the_order_of_their_joints(tmp_path):
+    (tmp_path / "table.xml").write_text(BRANCHES)
+    arm = load_arm(tmp_path / "table.xml")
+    for to in ("mjcf", "urdf", "sdf"):
+        path = tmp_path / f"written.{TARGETS[to].endings[0].strip('.')}"
+        aw.export(arm, path, to=to)
+        assert load_arm(path).coordinate_names == ("shoulder", "elbow", "x", "y")
+
+
+def test_inertia_between_joints_of_one_body_has_no_place(tmp_path):
+    template, path = tmp_path / "table.xml", tmp_path / "new.xml"
+    template.write_text(BRANCHES)
+    arm = load_arm(template)
+    between = next(k for k, link in enumerate(arm.links) if not link.inertia.mass)
+    values = 1.1 * arm.parameters
+    values[arm.layout.link(between).start] = 1e-6
+    speck = arm.with_parameters(values)
+    notes = aw.export(speck, path, to="mjcf", template=template).notes
+    assert any("has no place for 1e-06 kg" in note for note in notes)
+    path.unlink()
+    values[arm.layout.link(between).start] = 0.2
+    heavy = arm.with_parameters(values)
+    with pytest.raises(ArmwiseError, match=r"no place for the 0\.2 kg of"):
+        aw.export(heavy, path, to="mjcf", template=template)
+    assert not path.exists()
+
+
 TEMPLATE = """<mujoco model="two">
   <!-- kept -->
   <compiler angle="radian" meshdir="meshes"/>

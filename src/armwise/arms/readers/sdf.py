@@ -100,21 +100,21 @@ class _Model:
                     "one of them."
                 )
             carried[child] = joint
-        waiting = {name: carried.get(name) for name in self.links}
+        # Parents first, else as joints stand in the file, as in a URDF: logs without
+        # names of joints count them so.
         order: list[tuple[str, Element | None]] = []
-        resolved = {"world"}
+        order += [(name, None) for name in self.links if name not in carried]
+        resolved = {"world", *(name for name, _ in order)}
+        waiting = dict(carried)
         while waiting:
-            ready = [
-                name
-                for name, joint in waiting.items()
-                if joint is None or self._end(joint, "parent") in resolved
-            ]
-            if not ready:
-                raise carried[next(iter(waiting))].error(
+            parents = ((name, self._end(j, "parent")) for name, j in waiting.items())
+            ready = next((name for name, end in parents if end in resolved), None)
+            if ready is None:
+                raise next(iter(waiting.values())).error(
                     "is part of a cycle of links; cut one of its joints."
                 )
-            order += [(name, waiting.pop(name)) for name in ready]
-            resolved |= set(ready)
+            order.append((ready, waiting.pop(ready)))
+            resolved.add(ready)
         return order
 
     def _end(self, joint: Element, end: str) -> str:

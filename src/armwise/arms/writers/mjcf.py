@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from armwise.arms.arm import Arm, Coupling, Frame, Joint, Shape
+from armwise.arms.arm import Arm, Coupling, Frame, Joint, Link, Shape
 from armwise.arms.inertia import InertialParameters
 from armwise.arms.layout import BASE
 from armwise.arms.poses import inverse
@@ -357,7 +357,10 @@ def fill_mjcf(
         if link.name not in bodies:
             # The first of several joints of one body: the body itself, held, is a
             # frame of it and carries what the link has.
-            body = next(f for f in frames if np.any(f.inertia.vector))
+            body = next((f for f in frames if np.any(f.inertia.vector)), None)
+            if body is None:
+                notes.append(_dropped(arm, link, path))
+                continue
             _put_carried(editor, bodies[body.name], link.inertia, body, frames)
             continue
         division = divide_inertia(link.inertia, frames)
@@ -381,6 +384,23 @@ def fill_mjcf(
     if actuators is not None:
         notes += _put_actuators(editor, root, model, actuators)
     return editor.result(), tuple(notes)
+
+
+# Judgement: far below what any log determines of a mass.
+_NOTHING = 1e-4
+"""Fraction of an arm's mass that a link without a place in a file may have."""
+
+
+def _dropped(arm: Arm, link: Link, path: Path) -> str:
+    """Say that a link's inertia is not written, or refuse to leave it out."""
+    mass = link.inertia.mass
+    if mass > _NOTHING * sum(one.inertia.mass for one in arm.links):
+        raise ArmError(
+            f"{path} has no place for the {mass:.2g} kg of {link.name}, which lies "
+            "between joints of one body. Leave these joints out (--chain), or write "
+            "without --template."
+        )
+    return f"{link.name}, between joints of one body, has no place for {mass:.1g} kg."
 
 
 def _with_included(path: Path, data: bytes, root: Element) -> tuple[bytes, Element]:
