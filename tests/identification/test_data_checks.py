@@ -121,6 +121,23 @@ def test_the_unit_of_the_torque_is_no_matter_to_a_fit():
     np.testing.assert_allclose(*(fit.relative_error for fit in fits), rtol=0.02)
 
 
+@pytest.mark.parametrize(("factor", "is_named"), [(1.0, False), (100.0 / 28.0, True)])
+def test_torques_that_no_drive_has_are_named(factor, is_named):
+    """In per cent of rated torques, an arm of more mass would fit as well."""
+    scene = Scene.of("ur5", 16)
+    log = scene.record()
+    arm = scene.described
+    tau = factor * log.tau
+    limit = 1.2 * float(np.abs(log.tau[:, 1]).max())
+    joints = list(arm.joints)
+    joints[1] = replace(joints[1], limits=replace(joints[1].limits, effort=limit))
+    arm = replace(arm, joints=tuple(joints))
+    estimate = aw.identify(arm, replace(log, tau=tau).recording, friction="linear")
+    texts = [w.text for w in estimate.warnings if w.code == "beyond-limit"]
+    assert bool(texts) == is_named
+    assert all(arm.coordinate_names[1] in t and "per cent" in t for t in texts)
+
+
 def test_torques_of_zeros_are_refused():
     with pytest.raises(ArmwiseError, match="Every torque is zero"):
         codes_of("torque of zeros")

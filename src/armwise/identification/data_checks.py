@@ -93,7 +93,7 @@ WRONG_DATA = frozenset(
 DOUBTFUL_DATA = frozenset(
     {
         "friction-changed", "burst", "torque-clipped", "encoder-frozen",
-        "slow-sampling", "torque-scale",
+        "slow-sampling", "torque-scale", "beyond-limit",
     }
 )  # fmt: skip
 """Codes of warnings that ask for a look at the data."""
@@ -156,6 +156,31 @@ def scaled_torques(arm: Arm, runs: Sequence[Samples]) -> list[EstimateWarning]:
         )
         warnings.append(EstimateWarning("torque-scale", text))
     return warnings
+
+
+# Judgement: peaks may pass a nominal limit by a fraction; of the logs of ten real and
+# simulated arms none reaches its own.
+_BEYOND = 1.5
+"""Torque over a joint's limit from which on its unit is doubted."""
+
+
+def beyond_limits(arm: Arm, runs: Sequence[Samples]) -> list[EstimateWarning]:
+    """Say which torques a joint's drive cannot have: another unit, most likely."""
+    limits = np.array([arm.joints[j].limits.effort for j in arm.coordinates])
+    largest = np.max([np.abs(run.tau).max(axis=0) for run in runs if len(run)], axis=0)
+    # Descriptions that do not know a limit have none, or zero.
+    ratio = largest / np.where(limits > 0.0, limits, np.inf)
+    worst = int(np.argmax(ratio))
+    if ratio[worst] <= _BEYOND:
+        return []
+    text = (
+        f"The torque of {arm.coordinate_names[worst]} reaches {largest[worst]:.3g}, "
+        f"{ratio[worst]:.2g} times the limit in its description "
+        f"({limits[worst]:.3g}): it may be a current, or per cent of the rated torque. "
+        "Give what each joint is to be multiplied by in a mapping ([torque] scale), or "
+        "correct the limit."
+    )
+    return [EstimateWarning("beyond-limit", text)]
 
 
 def _is_poor(error: Float[np.ndarray, " dof"]) -> bool:

@@ -20,6 +20,7 @@ from armwise.errors import (
 )
 from armwise.identification.data_checks import (
     WRONG_DATA,
+    beyond_limits,
     examine,
     scaled_torques,
     without_copies,
@@ -240,7 +241,7 @@ def build_problem(
             "parameters: the data are too short. Record a longer motion, or hold out "
             "less of it."
         )
-    warnings += scaled_torques(arm, runs)
+    warnings += [*scaled_torques(arm, runs), *beyond_limits(arm, runs)]
     report("choose friction", 0.4)
     with few_threads():
         if isinstance(friction, str):
