@@ -98,11 +98,30 @@ def _stepping(arm: Arm) -> str:
     """Steps of the file's simulation: friction that holds has no smooth derivative."""
     # As our own plant chooses: Runge and Kutta's four stages have their order, 1e-6 rad
     # after 2 s, only where no joint can stick.
-    if not any(driven.drive.coulomb for driven in arm.driven):
+    sticks = any(driven.drive.coulomb for driven in arm.driven)
+    if not sticks and not _is_damped_fast(arm, 0.0005):
         return 'timestep="0.0005" integrator="RK4"'
     # Of first order, so that light joints with friction need half the step: so101's
     # jaw of 2e-5 kg m² is 1.2 mrad off within 10 s at 0.5 ms.
     return 'timestep="0.00025" integrator="implicitfast"'
+
+
+# Those four stages run away where damping / inertia · step is above 2.8; a fifth of
+# that, for reactions of the other links make a joint lighter than its own link.
+_FASTEST_DAMPING = 0.5
+"""Part of a joint's speed that damping may take away within a step."""
+
+
+def _is_damped_fast(arm: Arm, step: float) -> bool:
+    """Whether damping of some joint is too fast for explicit steps."""
+    for joint, link in zip(arm.joints, arm.links, strict=True):
+        inertia, axis = link.inertia, np.asarray(joint.axis)
+        own = float(axis @ inertia.inertia @ axis)
+        own = inertia.mass if joint.kind == "prismatic" else own
+        least = _FASTEST_DAMPING * (own + joint.drive.rotor_inertia)
+        if joint.drive.viscous * step > max(least, 0.0):
+            return True
+    return False
 
 
 def tendon_lines(arm: Arm, holds: bool) -> list[str]:
