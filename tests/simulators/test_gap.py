@@ -20,6 +20,7 @@ from armwise.report.gap import _figure
 from armwise.simulators import certificate, measure_gap
 from armwise.simulators.replay import MotionGap, Replay, delay_and_gain
 from tests.identification.conftest import samples_of
+from tests.servos import rig
 
 
 @pytest.fixture(scope="module")
@@ -288,6 +289,28 @@ def test_commands_say_what_was_replayed_and_what_only_we_read(
     code, _, err = run("armwise gap arm.urdf log.csv --cutoff-hz 10 --json")
     assert code == 0
     assert "other simulators pass over them" in err
+
+
+@pytest.mark.parametrize("is_driven", [True, False])
+def test_a_file_that_runs_away_is_said_to(is_driven, tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    # Damping that takes a hundred times the speed away within an explicit step.
+    (tmp_path / "quick.xml").write_text(
+        """<mujoco><option timestep="0.002" integrator="RK4"/><worldbody><body>
+        <joint name="wrist" axis="0 1 0" damping="50"/>
+        <inertial pos="0 0 0.1" mass="0.05" diaginertia="5e-4 5e-4 5e-4"/>
+        </body></worldbody><actuator><position joint="wrist" kp="9"/></actuator>
+        </mujoco>"""
+    )
+    time = np.arange(0.0, 4.0, 0.01)
+    q = 0.4 * np.sin(3.0 * time)[:, None]
+    log = aw.Recording.from_arrays(time, q=q, tau=np.cos(3.0 * time)[:, None])
+    gap = measure_gap("quick.xml", [log if is_driven else rig.of_arrays(time, q, q)])
+    assert gap.driven_by == ("torques" if is_driven else "commands")
+    assert any("ran away" in note for note in gap.notes)
+    assert np.all(np.isfinite(gap.position_error))
+    assert capfd.readouterr().err == ""
+    assert [p.name for p in tmp_path.iterdir()] == ["quick.xml"]
 
 
 def test_what_slides_is_in_millimetres(tmp_path, run):

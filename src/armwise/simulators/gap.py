@@ -250,10 +250,13 @@ def _notes(gap: Gap) -> Iterator[str]:
     if runs:
         yield f"{runs} free runs ended in a simulated arm that ran away."
     if gap.driven_by == "commands":
-        early = gap.mean("delay")
-        if np.nanmedian(early) > _EARLY:
+        delays = gap.mean("delay")
+        # None is known of joints that stand still.
+        finite = delays[np.isfinite(delays)]
+        early = float(np.median(finite)) if finite.size else 0.0
+        if early > _EARLY:
             yield (
-                f"The simulated joints are early by {1e3 * np.nanmedian(early):.0f} ms "
+                f"The simulated joints are early by {1e3 * early:.0f} ms "
                 "(median): this file's actuators take commands as they are logged, "
                 "without a servo's delay and limits. What identify-servo found is in "
                 "servo.json: replay that, or write armwise.servos.set_points to ctrl."
@@ -386,7 +389,7 @@ def _replay_torques(subject: _Subject, samples: Samples, horizon: float) -> Moti
     index = np.array(starts)[:, None] + np.arange(length)
     if subject.runs_in_mujoco:
         model = compiled(subject.exported, samples)
-        simulated, runaways = follow_torques(model, subject.arm, samples, index), 0
+        simulated, runaways = follow_torques(model, subject.arm, samples, index)
     else:
         simulated, runaways = _in_armwise(subject, samples, index)
     rows_of = index.ravel()
@@ -467,8 +470,9 @@ def _commanded(subject: _Subject, recordings: Sequence[Recording]) -> bool:
 def _replay_commands(subject: _Subject, recording: Recording) -> MotionGap:
     arm = subject.arm
     time, q, command = _commands(recording, arm.dof)
-    simulated = follow_commands(compiled(subject.exported), arm, time, q, command)
-    return commands_gap(Replay(time, q, simulated, (0,)))
+    model = compiled(subject.exported)
+    simulated, runaways = follow_commands(model, arm, time, q, command)
+    return commands_gap(Replay(time, q, simulated, (0,), runaways))
 
 
 def _servo_gap(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,10 +24,30 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
 
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Count what MuJoCo warns of, and write nothing where the user stands."""
+    mujoco = import_mujoco()
+    mujoco.set_mju_user_warning(lambda _: None)
+    try:
+        yield
+    finally:
+        mujoco.set_mju_user_warning(None)
+
+
+def _ran_away(data: Any) -> bool:
+    """Whether MuJoCo has given a state up: it begins anew from zero then."""
+    kinds = import_mujoco().mjtWarning
+    bad = kinds.mjWARN_BADQPOS, kinds.mjWARN_BADQVEL, kinds.mjWARN_BADQACC
+    return bool(any(data.warning[int(kind)].number for kind in bad))
+
+
 def follow_torques(
     model: Any, arm: Arm, samples: Samples, index: Int[np.ndarray, "runs length"]
-) -> Float[np.ndarray, "runs length dof"]:
-    """Positions in free runs under logged torques.
+) -> tuple[Float[np.ndarray, "runs length dof"], int]:
+    """Positions in free runs under logged torques, and how many runs ran away.
+
+    A run that did stays where it was last.
 
     Args:
         model: Compiled by MuJoCo; changed to what the runs need.
@@ -52,18 +73,24 @@ def follow_torques(
     _allow(model, [int(j.id) for j in joints], samples.q)
     held = _held(model, arm)
     data = mujoco.MjData(model)
-    for k, rows in enumerate(index):
-        mujoco.mj_resetData(model, data)
-        data.qpos[list(held)] = list(held.values())
-        data.qpos[at], data.qvel[dof] = samples.q[rows[0]], samples.qd[rows[0]]
-        positions[k, 0] = samples.q[rows[0]]
-        for row in range(len(rows) - 1):
-            for step in range(steps):
-                torque = torque_between(samples, rows[None], row, (step + 0.5) / steps)
-                data.qfrc_applied[dof] = torque[0]
-                mujoco.mj_step(model, data, ticks)
-            positions[k, row + 1] = data.qpos[at]
-    return positions
+    runaways = 0
+    with _quietly():
+        for k, rows in enumerate(index):
+            mujoco.mj_resetData(model, data)
+            data.qpos[list(held)] = list(held.values())
+            data.qpos[at], data.qvel[dof] = samples.q[rows[0]], samples.qd[rows[0]]
+            positions[k] = samples.q[rows[0]]
+            for row in range(len(rows) - 1):
+                for step in range(steps):
+                    middle = (step + 0.5) / steps
+                    torque = torque_between(samples, rows[None], row, middle)
+                    data.qfrc_applied[dof] = torque[0]
+                    mujoco.mj_step(model, data, ticks)
+                if _ran_away(data):
+                    runaways += 1
+                    break
+                positions[k, row + 1 :] = data.qpos[at]
+    return positions, runaways
 
 
 def _allow(model: Any, joints: Sequence[int], q: np.ndarray) -> None:
@@ -150,8 +177,8 @@ def follow_commands(
     time: Float[np.ndarray, " samples"],
     q: Float[np.ndarray, "samples dof"],
     command: Float[np.ndarray, "samples dof"],
-) -> Float[np.ndarray, "samples dof"]:
-    """Positions of joints whose actuators hold what is commanded.
+) -> tuple[Float[np.ndarray, "samples dof"], int]:
+    """Positions of joints whose actuators hold what is commanded; 1 if they ran away.
 
     Args:
         model: Compiled by MuJoCo; changed to what the run needs.
@@ -169,15 +196,17 @@ def follow_commands(
     data = mujoco.MjData(model)
     data.qpos[list(held)] = list(held.values())
     data.qpos[at] = q[0]
-    simulated = np.empty_like(q)
-    for k in range(len(time)):
-        simulated[k] = data.qpos[at]
-        data.ctrl[actuators] = command[k]
-        if k + 1 < len(time):
-            until = time[k + 1] - time[0]
+    simulated = np.tile(q[0], (len(q), 1))
+    with _quietly():
+        for k, until in enumerate(time[1:] - time[0]):
+            data.ctrl[actuators] = command[k]
             while data.time < until - 0.5 * model.opt.timestep:
                 mujoco.mj_step(model, data)
-    return simulated
+                # Its clock begins anew, too.
+                if _ran_away(data):
+                    return simulated, 1
+            simulated[k + 1 :] = data.qpos[at]
+    return simulated, 0
 
 
 def follow_servo(servo: Servo, motion: ServoMotion) -> Float[np.ndarray, "samples dof"]:
@@ -196,10 +225,11 @@ def follow_servo(servo: Servo, motion: ServoMotion) -> Float[np.ndarray, "sample
     # set-points; their shift is in the actuators.
     points = set_points(servo, motion, model.opt.timestep)
     rows = []
-    for point in points - (servo.values["offset"] + zero):
-        rows.append(data.qpos.copy())
-        data.ctrl[:] = point
-        mujoco.mj_step(model, data)
+    with _quietly():
+        for point in points - (servo.values["offset"] + zero):
+            rows.append(data.qpos.copy())
+            data.ctrl[:] = point
+            mujoco.mj_step(model, data)
     at = np.arange(len(rows)) * model.opt.timestep
     return np.column_stack(
         [np.interp(motion.time, at, x) for x in (np.array(rows) - zero).T]
