@@ -83,33 +83,25 @@ def test_simulated_motion_loads_joints_sharper(robot):
     motions = [servo.motion(rig.recording(servo, seed)) for seed in range(3)]
     runs = servo.roller.run([dense(m) for m in motions], servo.table)
     values = as_fitted(servo, 1)
-    measured = [joint_loads(m, robot)[1] for m in motions]
-    simulated = [
-        simulated_loads(m, robot, (np.arange(run.shape[1]) * m.clock[0], run[0]))[1]
-        for m, run in zip(motions, runs, strict=True)
-    ]
-    blunt, sharp = (
-        mean_errors(Roller(None), some, values).mean() for some in (measured, simulated)
-    )
+    loads = [joint_loads(m, robot) for m in motions]
+    times = [np.arange(run.shape[1]) * m.clock[0]
+             for m, run in zip(motions, runs, strict=True)]  # fmt: skip
+
+    def error(positions, hz):
+        simulated = [
+            simulated_loads(m, robot, (time, q), own, None, hz)[1]
+            for m, time, q, own in zip(motions, times, positions, loads, strict=True)
+        ]
+        return mean_errors(Roller(None), simulated, values).mean()
+
+    blunt = mean_errors(Roller(None), [own[1] for own in loads], values).mean()
+    sharp = error([run[0] for run in runs], 0.0)
     # What the encoder's rounding leaves, of 0.38 mrad.
     assert sharp < 0.42e-3 < 0.9 * blunt
     # A model that is some milliradians off elsewhere is brought to what was measured.
-    off = [
-        (time := np.arange(run.shape[1]) * m.clock[0],
-         run[0] + 0.02 * np.sin(2.0 * time)[:, None])
-        for m, run in zip(motions, runs, strict=True)
-    ]  # fmt: skip
-    wrong, corrected = (
-        mean_errors(
-            Roller(None),
-            [
-                simulated_loads(m, robot, one, None, hz)[1]
-                for m, one in zip(motions, off, strict=True)
-            ],
-            values,
-        ).mean()
-        for hz in (0.0, 4.0)
-    )
+    off = [run[0] + 0.02 * np.sin(2.0 * time)[:, None]
+           for time, run in zip(times, runs, strict=True)]  # fmt: skip
+    wrong, corrected = (error(off, hz) for hz in (0.0, 4.0))
     assert corrected < 1.1 * sharp < 0.9 * wrong
 
 

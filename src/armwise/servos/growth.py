@@ -61,7 +61,6 @@ from armwise.servos.starts import (
     start_costs,
     without,
     without_derivative,
-    without_limits,
 )
 
 if TYPE_CHECKING:
@@ -144,7 +143,7 @@ class Growth:
         """Find every joint's model; return what each element was worth."""
         for joint in self.joints:
             self._begin(joint)
-        self.refit_loaded()
+        self.reload()
         self.lower_valleys("other servos", 0.4)
         for joint in self.joints:
             self._drop_idle(joint)
@@ -158,12 +157,17 @@ class Growth:
         if self.is_short:
             self.lower_valleys("other valleys", 0.7)
         # Elements may only have made up for wrong loads.
-        self.refit_loaded()
+        if self.dof > 1:
+            self.reload()
+            self._refit(self.joints)
         self._shapes()
         self._prune()
         self._release()
         if len(self.joints) > 1:
             self.verdicts["shared values"] = self._share()
+        for joint in self.joints:
+            # What was taken away, the others make up for.
+            joint.best = self._lowest(joint, joint.names, joint.models, 2 * self.steps)
         return tuple(self.verdicts.values())
 
     def _begin(self, joint: ServoJoint) -> None:
@@ -255,12 +259,16 @@ class Growth:
         """Look for lower valleys of joints that are explained worse than rounding.
 
         Around their own, and where the other joints' servos are: those of one arm are
-        of one type, and what shows clearly in one is a start for all.
+        of one type, and what shows clearly in one is a start for all. The others are
+        fitted anew where they are, for loads may have changed.
         """
+        self.errors = {j.number: self._left_out(j, j.fits) for j in self.joints}
         ratios = {j.number: self.errors[j.number] / j.bare_error for j in self.joints}
         models = {j.number: j.models for j in self.joints}
         best = sorted(self.joints, key=lambda j: ratios[j.number])
-        for joint in [j for j in self.joints if not self._is_exact(j)]:
+        exact = [j for j in self.joints if self._is_exact(j)]
+        self._refit(exact)
+        for joint in [j for j in self.joints if j not in exact]:
             self.progress(what, done)
             others = [models[j.number][0] for j in best if j is not joint]
             own = models[joint.number]
@@ -293,12 +301,9 @@ class Growth:
             self._drop_vague(joint)
             self._drop_idle(joint)
 
-    def refit_loaded(self) -> None:
-        """Load joints by what the others' models do by now, and fit them anew."""
-        if self.dof == 1:
-            return
-        self.reload()
-        for joint in self.joints:
+    def _refit(self, joints: Sequence[ServoJoint]) -> None:
+        """Fit joints anew, whose loads are others now."""
+        for joint in joints:
             joint.best = self._lowest(joint, joint.names, joint.fits, 2 * self.steps)
             joint.fits = self._halved(joint, joint.names, joint.best, self.steps)
             self.errors[joint.number] = self._left_out(joint, joint.fits)
@@ -376,7 +381,7 @@ class Growth:
         trials, rows = {}, []
         for joint in own:
             names = meaningful([n for n in joint.names if n != name])
-            starts = [without_derivative(without_limits(v, names), v)
+            starts = [without_derivative(without(v, names), v)
                       for v in joint.fits]  # fmt: skip
             fits = self._refitted(joint, names, starts, 2 * self.steps)
             trials[joint.number] = names, fits, self._left_out(joint, fits)
@@ -442,7 +447,7 @@ class Growth:
                 worth.
         """
         names = meaningful([n for n in joint.names if n not in added])
-        starts = [without_limits(values, names) for values in joint.fits]
+        starts = [without(values, names) for values in joint.fits]
         for start in starts:
             # What it did is dry friction again.
             start["coulomb"] = max(start["coulomb"], joint.core["coulomb"])

@@ -85,7 +85,6 @@ from armwise.servos.starts import (
     shape_starts,
     with_torques,
     without,
-    without_limits,
 )
 
 if TYPE_CHECKING:
@@ -237,7 +236,7 @@ class _Identification(JointMotions):
         if self.mask_contact(joints):
             elements = growth.reconsidered("torque limit")
         self.mask_floor(joints)
-        growth.refit_loaded()
+        growth.reload()
         growth.lower_valleys("other valleys", 0.8)
         fits = self._final(joints)
         self._walls(joints, fits)
@@ -464,7 +463,7 @@ class _Identification(JointMotions):
             starts += shape_starts(starts[0])[1:]
         trials = fit_servos(
             self.roller, joint.windows, starts,
-            joint.names, iterations=25 if is_alone else 4, prior=joint.prior,
+            joint.names, iterations=25 if is_alone else 12, prior=joint.prior,
         )  # fmt: skip
         near = ranked(self.roller, joint.windows, trials, joint.prior)[0]
         useless = self._idle_limits(joint, joint.windows, near.values)
@@ -474,7 +473,7 @@ class _Identification(JointMotions):
         if not useless:
             return near
         names = meaningful([name for name in joint.names if name not in useless])
-        start = without_limits(near.values, names)
+        start = without(near.values, names)
         free = fit_servo(
             self.roller, joint.windows, start, names, iterations=4, prior=joint.prior
         )

@@ -22,9 +22,11 @@ from armwise.servos.model import (
 )
 from armwise.servos.motions import (
     LEAST_TRAVEL,
+    cut_window,
     dense,
     held_back,
     joint_loads,
+    rested_spans,
     rested_windows,
     sharpness_of,
     simulated_loads,
@@ -58,6 +60,10 @@ _ZERO_STEPS = 5
 """Gauss-Newton steps of the joints' zeros."""
 
 
+Spans = list[tuple[int, tuple[int, int]]]
+"""Windows: the number of a motion, and the rows from and to which they go."""
+
+
 @dataclass
 class ServoJoint:
     """One joint on its way: its motions, windows in two halves, and fits so far.
@@ -70,7 +76,8 @@ class ServoJoint:
     two halves' fits differ by, `offset` the same in fitted
     coordinates, and `left_out_ratio` their error on each other's motions over that on
     their own; `limits` are parameters beside the core's that contact was told apart by;
-    `has_scale` is whether its own motions show how large its torques are.
+    `has_scale` is whether its own motions show how large its torques are; `spans` are
+    the rows of its windows.
     """
 
     number: int
@@ -91,6 +98,7 @@ class ServoJoint:
     left_out_ratio: float = 1.0
     limits: tuple[str, ...] = ()
     has_scale: bool = True
+    spans: tuple[Spans, Spans] | None = None
 
     @property
     def windows(self) -> list[ServoMotion]:
@@ -106,6 +114,11 @@ class ServoJoint:
         is_whole = self.best and np.isfinite([self.best[n] for n in self.names]).all()
         best = [without(self.best, self.names)] if is_whole else []
         return [*best, *self.fits]
+
+    @property
+    def model(self) -> dict[str, float]:
+        """The best of its fits so far: of all windows, if there is one."""
+        return self.models[0]
 
 
 def _errors(joint: ServoJoint, runs: Sequence[np.ndarray]) -> np.ndarray:
@@ -138,6 +151,7 @@ class JointMotions:
         zero_std: Their standard deviations; infinite where gravity shows nothing.
         notes: What was found, in sentences.
         floor: That the links touch, once it is found.
+        measured: Of every motion its joints, loaded by the others' measured motion.
     """
 
     def __init__(
@@ -158,55 +172,67 @@ class JointMotions:
         self.zeros, self.zero_std = np.zeros(self.dof), np.zeros(self.dof)
         self.notes: list[str] = []
         self.floor: Floor | None = None
+        self.measured: list[list[ServoMotion]] = []
 
     def joints(self) -> list[ServoJoint]:
         """Split the motions into joints."""
-        per_motion = [
-            joint_loads(m, a) for m, a in zip(self.motions, self.arms, strict=True)
-        ]
+        self.measured = self._measured_loads(self.zeros)
         joints = []
         for j in range(self.dof):
-            motions = [split[j] for split in per_motion]
+            motions = [split[j] for split in self.measured]
             travel = max(float(np.ptp(m.q)) for m in motions)
             moves = travel > LEAST_TRAVEL
             joints.append(ServoJoint(j, motions, ([], []), [], moves))
         return joints
 
+    def _measured_loads(self, zeros: np.ndarray) -> list[list[ServoMotion]]:
+        """Return of every motion its joints, the others moving as was measured."""
+        pairs = zip(self.motions, self.arms, strict=True)
+        return [joint_loads(motion, arm, zeros) for motion, arm in pairs]
+
     def windows(self, joint: ServoJoint) -> tuple[list[ServoMotion], list[ServoMotion]]:
         """Return the windows in which the joint moves most, in two halves."""
-        halves: tuple[list[ServoMotion], list[ServoMotion]] = ([], [])
-        for side in (0, 1):
-            if len(joint.motions) == 1:
-                # One motion: every other of its quarters, or tens of seconds.
-                length = min(WINDOW_S, float(joint.motions[0].time[-1]) / 4.5)
-                windows = rested_windows(joint.motions[0], length)[side::2]
-            else:
-                pairs = zip(joint.motions, self.half, strict=True)
-                windows = [
-                    w
-                    for m, h in pairs
-                    if h == side
-                    for w in rested_windows(m, WINDOW_S)
-                ]
-            travel = np.array([travel_of(w) for w in windows])
-            # Windows by chance, those that move more often: neither only the wildest
-            # nor many in which nothing happens.
-            weight = np.sqrt(travel) + 1e-3 * (travel.max(initial=0.0) + 1e-9)
-            lengths = [float(w.time[-1]) for w in windows] or [WINDOW_S]
-            count = min(int(np.ceil(self.windows_s / np.mean(lengths))), len(windows))
-            # Limits of the set-point show only where commands are quick, which may be
-            # in few windows. Judgement: a quarter of the windows are the quickest.
-            order = np.argsort([-sharpness_of(w) for w in windows], kind="stable")
-            quick = order[: count // 4]
-            weight[quick] = 0.0
-            if count:
-                # The same ones whenever, and from whatever start, they are drawn.
-                picked = np.random.default_rng([joint.number, side]).choice(
-                    len(windows), count - len(quick), replace=False,
-                    p=weight / weight.sum(),
-                )  # fmt: skip
-                halves[side].extend(windows[k] for k in (*quick, *picked))
-        return halves
+        if not joint.spans:
+            joint.spans = self._picked(joint, 0), self._picked(joint, 1)
+        first, second = (
+            [cut_window(joint.motions[k], span) for k, span in spans]
+            for spans in joint.spans
+        )
+        return first, second
+
+    def _picked(self, joint: ServoJoint, side: int) -> Spans:
+        """Pick windows of one half: by what was commanded and measured, once for all.
+
+        Windows by chance, those that move more often: neither only the wildest nor many
+        in which nothing happens.
+        """
+        if len(joint.motions) == 1:
+            # One motion: every other of its quarters, or tens of seconds.
+            length = min(WINDOW_S, float(joint.motions[0].time[-1]) / 4.5)
+            spans = [(0, s) for s in rested_spans(joint.motions[0], length)[side::2]]
+        else:
+            spans = [
+                (int(k), span)
+                for k in np.flatnonzero(self.half == side)
+                for span in rested_spans(joint.motions[k], WINDOW_S)
+            ]
+        windows = [cut_window(joint.motions[k], span) for k, span in spans]
+        if not windows:
+            return []
+        travel = np.array([travel_of(w) for w in windows])
+        weight = np.sqrt(travel) + 1e-3 * (travel.max() + 1e-9)
+        length = float(np.mean([w.time[-1] for w in windows]))
+        count = min(int(np.ceil(self.windows_s / length)), len(windows))
+        # Limits of the set-point show only where commands are quick, which may be
+        # in few windows. Judgement: a quarter of the windows are the quickest.
+        order = np.argsort([-sharpness_of(w) for w in windows], kind="stable")
+        quick = order[: count // 4]
+        weight[quick] = 0.0
+        # The same ones from whatever start they are drawn.
+        picked = np.random.default_rng([joint.number, side]).choice(
+            len(windows), count - len(quick), replace=False, p=weight / weight.sum()
+        )
+        return [spans[k] for k in (*quick, *picked)]
 
     def mask_contact(self, joints: list[ServoJoint], first: Sequence[str] = ()) -> bool:
         """Leave out rows that no free arm explains, and draw windows anew.
@@ -223,7 +249,7 @@ class JointMotions:
             self.progress("contact", 0.3)
             if not joint.moves:
                 continue
-            runs = self._free_runs(joint, joint.fits[0])
+            runs = self._free_runs(joint, joint.model)
             median = float(np.nanmedian(_errors(joint, runs)))
             held = _held_rows(joint, runs, median, is_sure=not first)
             if any(rows.any() for rows in held):
@@ -273,9 +299,9 @@ class JointMotions:
         windows = [window for window, _ in suspect[:6]]
         windows += joint.windows[:: max(1, len(joint.windows) // 6)]
         added = ELEMENTS["torque limit"]
-        starts = element_starts(joint.fits[0], added, windows)
+        starts = element_starts(joint.model, added, windows)
         best = best_starts(self.roller, windows, starts, 2)
-        limits = [name for name in LIMITS if np.isfinite(joint.fits[0][name])]
+        limits = [name for name in LIMITS if np.isfinite(joint.model[name])]
         # Of a finished model only what the limit is mistaken for is fitted again.
         own = (*first, *limits) if first else ("damping",)
         fits = fit_servos(self.roller, windows, best, (*own, *added), iterations=6)
@@ -300,6 +326,7 @@ class JointMotions:
             joint.fits, joint.limits = [dict(values)] * 2, added
         else:
             limit = {name: values[name] for name in added}
+            joint.best = joint.model | limit
             joint.fits = [dict(fit) | limit for fit in joint.fits]
             joint.names = (*joint.names, *(n for n in added if n not in joint.names))
         return both, True
@@ -368,6 +395,7 @@ class JointMotions:
             return
         moving = [joint for joint in joints if joint.moves]
         states = [(list(joint.motions), joint.halves, joint.fits) for joint in joints]
+        measured = self.measured
         names = {
             joint.number: [
                 *core, *(n for n in LIMITS if np.isfinite(joint.fits[0][n]))
@@ -398,6 +426,7 @@ class JointMotions:
                     "off looks the same."
                 )
             return
+        self.measured = measured
         for joint, (motions, halves, fits) in zip(joints, states, strict=True):
             joint.motions, joint.halves, joint.fits = motions, halves, fits
 
@@ -441,8 +470,9 @@ class JointMotions:
 
     def _load(self, joints: list[ServoJoint], zeros: np.ndarray) -> None:
         """Load every joint by the others' measured motion, and cut windows anew."""
-        for k, (motion, arm) in enumerate(zip(self.motions, self.arms, strict=True)):
-            self._take(joints, k, joint_loads(motion, arm, zeros))
+        self.measured = self._measured_loads(zeros)
+        for k, loaded in enumerate(self.measured):
+            self._take(joints, k, loaded)
         for joint in joints:
             joint.halves = self.windows(joint)
 
@@ -475,7 +505,9 @@ class JointMotions:
                 joint.motions = list(joint.motions)
             for k, (m, arm) in enumerate(zip(self.motions, self.arms, strict=True)):
                 simulated = np.arange(runs[k].shape[1]) * m.clock[0], runs[k][0]
-                loads = simulated_loads(m, arm, simulated, self.zeros, corrected_hz)
+                loads = simulated_loads(
+                    m, arm, simulated, self.measured[k], self.zeros, corrected_hz
+                )
                 self._take(joints, k, loads)
             for joint in [joint for joint in joints if joint.moves]:
                 error = self._unexplained(joint)
@@ -487,8 +519,8 @@ class JointMotions:
 
     def _table(self, joints: Sequence[ServoJoint]) -> ServoTables:
         """Return the joints' fits so far as those of one arm."""
-        resting = at_rest([joint.fits[0] for joint in joints if joint.moves])
-        fits = [joint.fits[0] if joint.moves else resting for joint in joints]
+        resting = at_rest([joint.model for joint in joints if joint.moves])
+        fits = [joint.model if joint.moves else resting for joint in joints]
         table = {k: x.T for k, x in tables_of(stacked(fits)).items()}
         return table | {"zero": self.zeros[None]}
 
@@ -500,7 +532,7 @@ class JointMotions:
         self.progress("floor", 0.8)
         table = self._table(joints)
         for joint in [joint for joint in joints if joint.moves]:
-            for name, wall in self.find_walls(joint, joint.fits[0], joints).items():
+            for name, wall in self.find_walls(joint, joint.model, joints).items():
                 table[name][0, joint.number] = wall
         every = zip(*(self._held(joint) for joint in joints), strict=True)
         held = [np.any(rows, axis=0) for rows in every]
@@ -539,7 +571,7 @@ class JointMotions:
     def _unexplained(self, joint: ServoJoint) -> float:
         """Return the mean error of a joint's fit in windows of its motions."""
         first, second = self.windows(joint)
-        errors = mean_errors(self.roller, [*first, *second], joint.fits[0])
+        errors = mean_errors(self.roller, [*first, *second], joint.model)
         return float(np.nanmean(errors))
 
 

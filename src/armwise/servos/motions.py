@@ -422,6 +422,7 @@ def simulated_loads(
     motion: ServoMotion,
     arm: Arm,
     simulated: tuple[Float[np.ndarray, " steps"], Float[np.ndarray, "steps dof"]],
+    measured: Sequence[ServoMotion],
     zeros: Float[np.ndarray, " dof"] | None = None,
     corrected_hz: float = 0.0,
 ) -> list[ServoMotion]:
@@ -435,6 +436,7 @@ def simulated_loads(
         motion: Of the whole arm.
         arm: Its description.
         simulated: Stamps in [s] and positions of a free run.
+        measured: Its joints under the load of the measured motion.
         zeros: What the description's positions are beyond the measured, in [rad].
         corrected_hz: Up to where the model's motion is brought to the measured one.
     """
@@ -444,7 +446,6 @@ def simulated_loads(
         there = np.column_stack([np.interp(motion.time, time, x) for x in q.T])
         slow = low_pass(motion.q - there, min(corrected_hz, 0.2 * rate), rate)
         q = q + np.column_stack([np.interp(time, motion.time, x) for x in slow.T])
-    measured = [m.bodies for m in joint_loads(motion, arm, zeros)]
     measured_q = np.column_stack([np.interp(time, motion.time, x) for x in motion.q.T])
     # Judgement: farther off, something holds the arm or the model is wrong; a tenth of
     # a second around it the speeds are, too.
@@ -454,7 +455,7 @@ def simulated_loads(
     is_far = np.convolve(apart, np.ones(width))[width // 2 :][: len(apart)] > 0.5
     joints = []
     for j, rows in enumerate(_loads(arm, time, q, q, zeros)):
-        own = [np.interp(time, motion.time, x) for x in measured[j].T]
+        own = [np.interp(time, motion.time, x) for x in measured[j].bodies.T]
         rows[is_far] = np.column_stack(own)[is_far]
         joints.append(_one_joint(motion, j, rows, time))
     return joints
@@ -565,16 +566,16 @@ def windows_of(motion: ServoMotion, seconds: float) -> list[ServoMotion]:
     return [motion.cut(s, s + length, settle) for s in starts]
 
 
-def rested_windows(motion: ServoMotion, seconds: float) -> list[ServoMotion]:
-    """Cut a joint's motion into windows of about this length in [s], where it rests.
+def rested_spans(motion: ServoMotion, seconds: float) -> list[tuple[int, int]]:
+    """Return rows of windows of about this length in [s], cut where a joint rests.
 
     Free runs begin at rest. One that begins so in the midst of a motion sticks
     elsewhere at its end, and stays there until the next.
     """
     period = float(np.median(np.diff(motion.time)))
-    length, settle = round(seconds / period), round(SETTLE_S / period)
+    length = round(seconds / period)
     if len(motion.time) < 1.5 * length:
-        return [motion]
+        return [(0, len(motion.time))]
     lag = max(1, round(_RESTED_S / period))
     moved = np.zeros(len(motion.time))
     for x in (motion.q, motion.goals):
@@ -585,8 +586,20 @@ def rested_windows(motion: ServoMotion, seconds: float) -> list[ServoMotion]:
         last = min(middle + length // 4, len(motion.time) - length // 2)
         rows = slice(middle - length // 4, last)
         cuts.append(rows.start + int(np.argmin(moved[rows])))
-    ends = [*cuts[1:], len(motion.time)]
-    return [motion.cut(a, b, settle) for a, b in zip(cuts, ends, strict=True)]
+    return list(zip(cuts, [*cuts[1:], len(motion.time)], strict=True))
+
+
+def cut_window(motion: ServoMotion, span: tuple[int, int]) -> ServoMotion:
+    """Return some rows of a motion, of which those at the start settle."""
+    if span == (0, len(motion.time)):
+        return motion
+    period = float(np.median(np.diff(motion.time)))
+    return motion.cut(*span, round(SETTLE_S / period))
+
+
+def rested_windows(motion: ServoMotion, seconds: float) -> list[ServoMotion]:
+    """Cut a joint's motion into windows of about this length in [s], where it rests."""
+    return [cut_window(motion, span) for span in rested_spans(motion, seconds)]
 
 
 def travel_of(motion: ServoMotion) -> float:

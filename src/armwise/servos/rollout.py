@@ -42,10 +42,6 @@ if TYPE_CHECKING:
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
-# Judgement: the set-point's acceleration lasts some 10 ms; two milliseconds resolve it.
-SUBSTEP = 2.1e-3
-"""Step of the set-point profile in [s]."""
-
 # Judgement: servo arms swing at 2 to 5 Hz against their gains; the midpoint rule is
 # then within 0.1 mrad of steps a quarter as long.
 LONGEST_STEP = 4.2e-3
@@ -665,7 +661,7 @@ def rollout_source(mechanism: Mechanism | None, *, on_gpu: bool = False) -> str:
             else stepper_source(mechanism, False, lanes)
         )
     varying = len(LOAD) if mechanism is None else 0
-    profile = fill(_TEMPLATES / "profile.c.in", SUBSTEP=SUBSTEP)
+    profile = (_TEMPLATES / "profile.c.in").read_text()
     text = fill(
         _TEMPLATES / "rollout.c.in", VARYING=varying, POINTS=MOST_POINTS,
         SPREAD=_spread(weight, "load", "load"), SLIDING=_spread(slide, "rates", "rate"),

@@ -18,7 +18,7 @@ from armwise.servos.model import (
     tables_of,
     units_of,
 )
-from armwise.servos.rollout import SUBSTEP, Roller, ServoMotion
+from armwise.servos.rollout import Roller, ServoMotion
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -303,15 +303,6 @@ def _effort(motion: ServoMotion) -> float:
 def beyond_servos(values: Values) -> set[str]:
     """Return the limits of a set-point that no servo has, finite all the same."""
     return {name for name, most in _FASTEST.items() if most < values[name] < np.inf}
-
-
-def without_limits(values: Values, names: Sequence[str]) -> dict[str, float]:
-    """Return values with what is not among the names left out, as late as before."""
-    start = without(values, names)
-    if np.isfinite(values["acceleration"]) and "acceleration" not in names:
-        # A set-point with any limit takes its steps by the end of a part.
-        start["delay"] += 0.5 * SUBSTEP
-    return start
 
 
 def without_derivative(start: dict[str, float], values: Values) -> dict[str, float]:
