@@ -23,6 +23,7 @@ from armwise.progress import Progress
 from armwise.servos.fit import (
     ServoFit,
     doubt,
+    effective_rows,
     errors_together,
     fit_alike,
     fit_servo,
@@ -216,8 +217,13 @@ class Growth:
             iterations=6, prior=joint.prior,
         )  # fmt: skip
         best = ranked(self.roller, self._few(joint), few, joint.prior)[:2]
-        starts = [fit.values for fit in best]
-        joint.best = self._lowest(joint, joint.names, starts, iterations)
+        fits = fit_servos(
+            self.roller, joint.windows, [fit.values for fit in best], joint.names,
+            iterations=iterations, prior=joint.prior,
+        )  # fmt: skip
+        ends = ranked(self.roller, joint.windows, fits, joint.prior)
+        joint.valleys = [joint.model, *(fit.values for fit in ends)]
+        joint.best = dict(ends[0].values)
         joint.fits = self._halved(joint, joint.names, joint.best, self.steps)
         self.errors[joint.number] = self._left_out(joint, joint.fits)
 
@@ -318,11 +324,12 @@ class Growth:
             self.progress("Stribeck friction", 0.78)
             names = _joined(joint.names, ["stribeck_shape"])
             starts = shape_starts(joint.fits[0])
-            fits = self._refitted(joint, names, starts, 2 * self.steps)
+            best = self._lowest(joint, names, starts, 2 * self.steps)
+            fits = self._halved(joint, names, best, self.steps)
             old, new = self._window_errors(joint, joint.fits, fits)
             before, after = _mean(old), _mean(new)
             if before - after > max(WORTH * before, _SURE * doubt(old - new)):
-                joint.names, joint.fits = names, fits
+                joint.names, joint.fits, joint.best = names, fits, best
                 self.errors[joint.number] = after
 
     def _drop_vague(self, joint: ServoJoint) -> None:
@@ -347,7 +354,7 @@ class Growth:
     def _drop_unshown(self, joint: ServoJoint, element: str) -> None:
         """Take an element away whose interval holds none, if that predicts as well."""
         added = [n for n in ELEMENTS[element] if n in joint.names]
-        sizes = [n for n in added if PARAMETERS[n].scale != "log" and n not in FALLS]
+        sizes = _sizes(added)
         is_limit = bool(set(added) & set(LIMITS))
         # The derivative gain beside a limit is judged in all joints at once.
         is_limit |= element == "derivative gain" and "acceleration" in joint.names
@@ -460,15 +467,43 @@ class Growth:
             ]
         rows = self._window_errors(joint, joint.fits, fits)
         before, after = self.errors[joint.number], _mean(rows[1])
-        # As where elements are added.
-        by_chance = _by_chance(rows[1] - rows[0], added)
-        more = max(WORTH * before, self._least(joint), _SURE * by_chance)
+        more = max(WORTH * before, self._least(joint))
+        if not self._is_plain(joint, added):
+            # As where elements are added.
+            more = max(more, _SURE * _by_chance(rows[1] - rows[0], added))
         if tolerance is not None:
             more = tolerance * before
-        if after < before + more:
-            joint.names, joint.fits = names, fits
+        if after >= before + more:
+            return after
+        starts = [without(joint.model, names), *fits]
+        best = self._lowest(joint, names, starts, 2 * self.steps)
+        if tolerance is not None or self._is_cheap(joint, names, best):
+            joint.names, joint.fits, joint.best = names, fits, best
             self.errors[joint.number] = after
         return after
+
+    def _is_cheap(
+        self, joint: ServoJoint, names: Sequence[str], simpler: Values
+    ) -> bool:
+        """Return whether all windows, too, let a model go for one of fewer parameters.
+
+        By Bayes' criterion, errors taken to be Laplace's: halves that both err in what
+        they lack say nothing of an element that all windows plainly show.
+        """
+        errors = errors_together(self.roller, joint.windows, [*joint.models, simpler])
+        *own, bare = np.nanmean(errors, axis=1)
+        count = effective_rows(joint.windows)
+        price = 0.5 * (len(joint.names) - len(names)) * np.log(max(count, 1.0))
+        return bool(count * np.log(bare / min(own)) < price)
+
+    def _is_plain(self, joint: ServoJoint, added: Sequence[str]) -> bool:
+        """Return whether all windows together show an element to be there.
+
+        What windows left out lose without it is then its worth, and not chance.
+        """
+        sizes = [n for n in _sizes(added) if n in joint.names]
+        is_limit = any(np.isinf(PARAMETERS[n].absent) for n in added)
+        return bool(sizes) and not is_limit and is_shown(self._here(joint), sizes)
 
     def _try(self, element: str) -> None:
         """Add an element to the joints that it predicts better for."""
@@ -620,6 +655,11 @@ class Growth:
         ratio = self._left_out(joint, joint.fits) / max(float(np.mean(own)), 1e-12)
         # One motion has no other half.
         return float(np.sqrt(max(ratio, 1.0))) if np.isfinite(ratio) else 1.0
+
+
+def _sizes(added: Sequence[str]) -> list[str]:
+    """Return the parameters of an element that are zero where it is not there."""
+    return [n for n in added if PARAMETERS[n].scale != "log" and n not in FALLS]
 
 
 def _joined(names: Sequence[str], added: Sequence[str]) -> tuple[str, ...]:

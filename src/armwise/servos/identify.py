@@ -58,6 +58,7 @@ from armwise.servos.model import (
     half_step_inertia,
     meaningful,
     stacked,
+    tables_of,
 )
 from armwise.servos.motions import (
     as_list,
@@ -409,9 +410,13 @@ class _Identification(JointMotions):
             start, names = joint.fits[0], joint.names
             joint.prior = prior if joint.is_alike else joint.prior
             if joint.is_alike and prior is not None:
-                start = fit_alike(
-                    self.roller, joint.windows, start, names, 5, prior
-                ).values
+                alike = fit_alike(self.roller, joint.windows, start, names, 5, prior)
+                own, near = (
+                    np.nanmean(mean_errors(self.roller, joint.motions, one))
+                    for one in (start, alike.values)
+                )
+                # As where servos are first taken to be alike, of all rows.
+                start = alike.values if near < 1.03 * own else start
             start = with_own_scale(self.roller, joint, start)
             doubt_limit(self.roller, joint, start)
             doubt_derivative(self.roller, joint, start)
@@ -457,15 +462,18 @@ class _Identification(JointMotions):
         """
         # One joint alone may take its time.
         is_alone = self.dof == 1
-        starts = list(joint.models[: 3 if is_alone else 1])
+        valleys = [without(values, joint.names) for values in joint.valleys]
+        starts = self._lowest_first(joint, [*joint.models, *valleys])
+        starts = starts[: 3 if is_alone else 2]
         if "stribeck_shape" in joint.names:
             # Between shapes there are valleys, too.
             starts += shape_starts(starts[0])[1:]
         trials = fit_servos(
             self.roller, joint.windows, starts,
-            joint.names, iterations=25 if is_alone else 12, prior=joint.prior,
+            joint.names, iterations=25 if is_alone else 8, prior=joint.prior,
         )  # fmt: skip
-        near = ranked(self.roller, joint.windows, trials, joint.prior)[0]
+        lowest = self._lowest_first(joint, [fit.values for fit in trials])[0]
+        near = next(fit for fit in trials if fit.values == lowest)
         useless = self._idle_limits(joint, joint.windows, near.values)
         useless |= undetermined(self.roller, joint.windows, near) & set(LIMITS)
         impossible = beyond_servos(near.values)
@@ -485,6 +493,15 @@ class _Identification(JointMotions):
             return near
         joint.names = names
         return free
+
+    def _lowest_first(
+        self, joint: ServoJoint, servos: Sequence[Values]
+    ) -> list[Values]:
+        """Return servos by their costs over all rows, of which windows are a part."""
+        able = [v for v in servos if np.isfinite([v[n] for n in joint.names]).all()]
+        scale = np.full(len(able), rounding_of(joint.motions))
+        costs = self.roller.costs(joint.motions, tables_of(stacked(able)), scale)
+        return [able[k] for k in np.argsort(costs, kind="stable")]
 
     def _rescaled(
         self, joints: Sequence[ServoJoint], fits: Sequence[ServoFit]

@@ -69,7 +69,8 @@ class ServoJoint:
     """One joint on its way: its motions, windows in two halves, and fits so far.
 
     `names` are the parameters its model has by now, `core` is the first fit of what
-    every servo has, `best` the last of all windows, `tried` how many there were when an
+    every servo has, `best` the last of all windows, `valleys` those that it was last
+    chosen from and what was there before, `tried` how many there were when an
     element was refused, `bare_error` the core's error in [rad] on motions left out,
     `prior` holds its torques to those of the other servos, `held` are parameters that
     halves take from all windows; `apart` is half of what the
@@ -87,6 +88,7 @@ class ServoJoint:
     moves: bool
     core: dict[str, float] = field(default_factory=dict)
     best: dict[str, float] = field(default_factory=dict)
+    valleys: list[dict[str, float]] = field(default_factory=list)
     names: tuple[str, ...] = ()
     tried: dict[str, int] = field(default_factory=dict)
     bare_error: float = np.inf
