@@ -258,7 +258,7 @@ def test_numbers_in_the_file_are_plain_json(described, data, tmp_path):
             "joint_2 runs against",
         ),
         (lambda tau: tau[:, [0, 2, 1, 3, 4, 5]], "torques-swapped", "look swapped"),
-        (lambda tau: 0.01 * tau, "torque-unit", "check their unit"),
+        (lambda tau: 0.01 * tau, "torque-unit", "check the unit of the torques"),
     ],
 )
 def test_spoilt_torques_are_suspected(arm, data, spoil, code, said):
@@ -267,6 +267,15 @@ def test_spoilt_torques_are_suspected(arm, data, spoil, code, said):
     texts = [warning.text for warning in estimate.warnings if warning.code == code]
     assert said in " ".join(texts)
     assert diagnose(estimate) == estimate.warnings
+
+
+def test_a_unit_shows_beneath_friction_that_outweighs_links(arm, data):
+    """Most of a small arm's torque is friction that its description does not hold."""
+    rough = data.tau + 3.0 * data.tau.std(axis=0) * np.sign(data.qd)
+    for unit, is_named in ((1.0, False), (1000.0, True)):
+        estimate = weighted(arm, replaced(data, tau=unit * rough))
+        codes = [warning.code for warning in estimate.warnings]
+        assert ("torque-unit" in codes) == is_named
 
 
 def test_motions_that_cannot_tell_friction_apart_are_named(arm, data):

@@ -73,7 +73,7 @@ _UNLIKE = 0.5
 # Judgement: gear ratios and per cent usually lie far beyond; a factor such as 1.36 (lbf
 # ft) cannot be distinguished from wrong inertias.
 _UNIT_FACTORS = (0.2, 5.0)
-"""Ratios of measured to described torque that wrong inertias may explain; beyond them
+"""Ratios of links found to those described that wrong inertias may explain; beyond them
 it is a unit, a gear ratio or a torque constant."""
 
 # Judgement: another motion at other speeds easily doubles the error.
@@ -99,7 +99,11 @@ def diagnose(
         agreement: The description's torques beside those measured, if a pass over the
             data has compared them already.
     """
-    warnings = [*_unexcited(estimate), *_driving_friction(estimate)]
+    warnings = [
+        *_unexcited(estimate),
+        *_driving_friction(estimate),
+        *_scaled(estimate),
+    ]
     if estimate.samples:
         warnings += _one_motion(estimate.prior_arm, estimate.samples)
     if agreement is None and estimate.samples:
@@ -329,7 +333,6 @@ def _compare_with_description(arm: Arm, agreement: Agreement) -> list[EstimateWa
     return [
         *_flipped(arm, agreement, is_heavy),
         *_swapped(arm, agreement),
-        *_scaled(agreement, is_heavy),
     ]
 
 
@@ -371,21 +374,34 @@ def _swapped(arm: Arm, agreement: Agreement) -> list[EstimateWarning]:
     ]
 
 
-def _scaled(agreement: Agreement, is_heavy: np.ndarray) -> list[EstimateWarning]:
-    """A constant factor on all torques that no inertia would explain."""
-    ratio = agreement.measured / agreement.predicted
-    is_alike = is_heavy & (np.diag(agreement.cosines) > _ALIKE)
-    if not is_alike.any():
+def _scaled(estimate: Estimate) -> list[EstimateWarning]:
+    """A factor on all that was found of links, which no link would explain.
+
+    Links alone: friction and rotors may outweigh what a description holds.
+    """
+    arm, base = estimate.prior_arm, estimate.base
+    described = np.zeros(len(base.names))
+    described[arm.layout.links] = arm.parameters[arm.layout.links]
+    is_link = np.zeros(len(base.names), dtype=bool)
+    is_link[arm.layout.links] = True
+    std = estimate.base_std
+    own = is_link[list(base.indices)] & np.isfinite(std) & (std > 0)
+    # In standard deviations, so that what is known well counts.
+    found, expected = (
+        x[own] / std[own] for x in (estimate.base_values, base.matrix @ described)
+    )
+    sizes = np.linalg.norm(found), np.linalg.norm(expected)
+    if min(sizes) == 0 or found @ expected < _UNLIKE * sizes[0] * sizes[1]:
         return []
-    # The median: one joint with a wrong torque constant is not a wrong unit.
-    factor = float(np.median(ratio[is_alike]))
+    factor = float(sizes[0] / sizes[1])
     if _UNIT_FACTORS[0] < factor < _UNIT_FACTORS[1]:
         return []
     return [
         EstimateWarning(
             "torque-unit",
-            f"Measured torques are {factor:.3g} times the description's: check their "
-            "unit (N m at the joint, not motor torque, current or per cent).",
+            f"Links come out {factor:.3g} times as heavy as described: check the unit "
+            "of the torques (N m at the joint, not motor torque, current or per cent), "
+            "or the description's masses.",
         )
     ]
 
