@@ -339,6 +339,15 @@ def test_joints_in_another_order(robot):
         aw.identify_servo(robot, log)
 
 
+def test_a_joint_that_runs_against_its_command(robot):
+    time, command = _columns()
+    lagging = np.roll(command, 5, axis=0)
+    log = rig.of_arrays(time, lagging * [1.0, -1.0] + 0.3, command, "run.csv")
+    with pytest.raises(RecordingError, match="q_2 runs against command_2"):
+        aw.identify_servo(robot, log)
+    refuse_unfollowed(servo_motion(rig.of_arrays(time, lagging, command), robot))
+
+
 def test_a_motor_that_is_off_half_way(robot):
     time, command = _columns()
     command = command + 0.6 * np.sin(3 * time)[:, None]

@@ -167,10 +167,12 @@ def refuse_unfollowed(motion: ServoMotion) -> None:
     """Refuse a motion whose joints do not follow their commands.
 
     Raises:
-        RecordingError: If joints are in another order, or a motor is off.
+        RecordingError: If joints are in another order, or run against their commands,
+            or a motor is off.
     """
     on = motion.powered > 0.5
     _check_order(motion.name, motion.q[on], motion.goals[on])
+    _check_signs(motion.name, motion.q[on], motion.goals[on])
     _check_following(motion.name, motion.time[on], motion.q[on], motion.goals[on])
 
 
@@ -187,6 +189,20 @@ def _check_order(source: str, q: np.ndarray, command: np.ndarray) -> None:
             raise RecordingError(
                 f"{source}: command_{j + 1} is followed by q_{other + 1}, not by "
                 f"q_{j + 1}: the joints are in another order. Reorder the columns."
+            )
+
+
+def _check_signs(source: str, q: np.ndarray, command: np.ndarray) -> None:
+    """Refuse a log whose joints run against their commands."""
+    for j in range(q.shape[1]):
+        # Whatever zeros they have.
+        own, goal = (x - np.median(x) for x in (q[:, j], command[:, j]))
+        along, against = np.abs(own - goal).mean(), np.abs(own + goal).mean()
+        # Judgement: as of other orders; a servo lags by less than its way.
+        if along > 0.1 and against < 0.2 * along:
+            raise RecordingError(
+                f"{source}: q_{j + 1} runs against command_{j + 1}: one of them has "
+                "the wrong sign. Negate that column (in a mapping: scale = -1)."
             )
 
 
