@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import armwise as aw
+import armwise.simulators.gap as gaps
 from armwise.control import simulate_log
 from armwise.errors import ArmwiseError
 from armwise.motions import random_motion
@@ -289,6 +290,24 @@ def test_commands_say_what_was_replayed_and_what_only_we_read(
     code, _, err = run("armwise gap arm.urdf log.csv --cutoff-hz 10 --json")
     assert code == 0
     assert "other simulators pass over them" in err
+
+
+@pytest.mark.parametrize("bandwidth", [None, 1.0, 400.0])
+def test_ripple_that_the_torque_hides_catches_no_joint(truth, bandwidth):
+    # Teeth of 8 N m under a torque that was low-passed before it was logged.
+    elbow = truth.coordinate_names[2]
+    forms = ("ripple_sine", "ripple_cosine")
+    teeth = [FrictionTerm(2, elbow, form, 0.02) for form in forms]
+    spring = FrictionTerm(1, truth.coordinate_names[1], "hysteresis", 0.02)
+    data = samples_of(truth, 0)
+    estimate = aw.identify(truth, data, friction=(*teeth, spring))
+    preparation = replace(data.preparation, torque_bandwidth_hz=bandwidth)
+    samples = replace(data, preparation=preparation)
+    subject = gaps._subject(estimate, "armwise", None)
+    subject, smoothed = gaps._smoothed(subject, samples)
+    simulated = {term.form for term, _ in subject.friction.terms}
+    assert smoothed == ((elbow,) if bandwidth == 1.0 else ())
+    assert simulated == {"hysteresis", *(() if smoothed else forms)}
 
 
 @pytest.mark.parametrize("is_driven", [True, False])

@@ -377,12 +377,18 @@ class Columns:
     def shows_reversing(self, term: FrictionTerm, samples: Signals) -> bool:
         """Whether a joint is learnt from while its friction reverses, for a term.
 
-        Friction that builds up over a distance is known there; and waves so short that
-        the torque's low-pass hides them but in slow motion show little elsewhere.
+        Friction that builds up over a distance is known there; and waves that are
+        hidden in quicker motion show little elsewhere.
+        """
+        return term.kind.remembers or self.is_hidden(term, samples)
+
+    def is_hidden(self, term: FrictionTerm, samples: Signals) -> bool:
+        """Whether a term's waves are so short that the torque's low-pass hides them but
+        in slow motion.
         """
         band = samples.torque_bandwidth_hz
-        if term.kind.remembers or not term.kind.repeats or band is None:
-            return term.kind.remembers
+        if not term.kind.repeats or band is None:
+            return False
         speed = samples.qd @ self.dynamics.mechanism.drive_rows[term.joint]
         rms = float(np.sqrt(np.mean(speed**2))) if len(speed) else 0.0
         return bool(term.scale < rms / (SLOW_MOTION * band))

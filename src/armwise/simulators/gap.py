@@ -249,6 +249,12 @@ def _notes(gap: Gap) -> Iterator[str]:
     runs = sum(motion.replay.runaways for motion in gap.motions.values())
     if runs:
         yield f"{runs} free runs ended in a simulated arm that ran away."
+    every = [name for m in gap.motions.values() for name in m.replay.smoothed]
+    if smoothed := list(dict.fromkeys(every)):
+        yield (
+            f"Ripple of {', '.join(smoothed)} is not in the free runs: the log's "
+            "torque is too slow to show what overcame it."
+        )
     if gap.driven_by == "commands":
         delays = gap.mean("delay")
         # None is known of joints that stand still.
@@ -387,6 +393,7 @@ def _replay_torques(subject: _Subject, samples: Samples, horizon: float) -> Moti
             "free runs."
         )
     index = np.array(starts)[:, None] + np.arange(length)
+    subject, smoothed = _smoothed(subject, samples)
     if subject.runs_in_mujoco:
         model = compiled(subject.exported, samples)
         simulated, runaways = follow_torques(model, subject.arm, samples, index)
@@ -399,6 +406,7 @@ def _replay_torques(subject: _Subject, samples: Samples, horizon: float) -> Moti
         simulated.reshape(-1, samples.dof),
         tuple(range(0, rows_of.size, length)),
         runaways,
+        smoothed,
     )
     torque = _predicted_torque(subject, samples)
     size = np.linalg.norm(samples.tau, axis=0)
@@ -407,6 +415,22 @@ def _replay_torques(subject: _Subject, samples: Samples, horizon: float) -> Moti
     return MotionGap(
         replay, error, delay, gain, where_it_arises(replay, samples, rows_of)
     )
+
+
+def _smoothed(subject: _Subject, samples: Samples) -> tuple[_Subject, tuple[str, ...]]:
+    """Leave out what the log's torque is too slow to show; return whose it was.
+
+    A gear's ripple that the torque's low-pass hides was overcome by torques that it
+    hides as well: without them a joint would be caught in it.
+    """
+    if subject.estimate is None or subject.runs_in_mujoco:
+        return subject, ()
+    columns, terms = subject.estimate.columns, subject.friction.terms
+    hidden = [term for term, _ in terms if columns.is_hidden(term, samples)]
+    shown = tuple(pair for pair in terms if pair[0] not in hidden)
+    friction = replace(subject.friction, terms=shown)
+    names = dict.fromkeys(term.joint_name for term in hidden)
+    return replace(subject, friction=friction), tuple(names)
 
 
 def _predicted_torque(

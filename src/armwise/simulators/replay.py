@@ -35,6 +35,7 @@ class Replay:
         simulated: What the simulator did; it begins again at every start.
         starts: First samples of free runs.
         runaways: How many free runs ended in a simulated arm that ran away.
+        smoothed: Joints whose gears' ripple was left out, as it is of the log's torque.
     """
 
     time: Float[np.ndarray, " samples"]
@@ -42,6 +43,7 @@ class Replay:
     simulated: Float[np.ndarray, "samples dof"]
     starts: tuple[int, ...]
     runaways: int = 0
+    smoothed: tuple[str, ...] = ()
 
     @property
     def error(self) -> Float[np.ndarray, " dof"]:
