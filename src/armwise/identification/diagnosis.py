@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from armwise.errors import EstimateWarning
-from armwise.identification.other_readings import pushed_along
+from armwise.identification.other_readings import pushed_along, stride_over
 from armwise.identification.validation import (
     REVERSAL,
     Agreement,
@@ -226,16 +226,9 @@ def _one_motion(arm: Arm, samples: Sequence[Samples]) -> list[EstimateWarning]:
     ]
 
 
-# Judgement: a hundred rows are beyond the ninety-ninth percentile.
-_ROWS = 10_000
-"""Rows that percentiles are taken of: sorting a long log would take as long as a
-fit."""
-
-
 def _from_all_over(signals: Sequence[np.ndarray]) -> Float[np.ndarray, "rows dof"]:
     """Every so manieth row of some runs' signals."""
-    stride = max(1, sum(len(signal) for signal in signals) // _ROWS)
-    return np.vstack([signal[::stride] for signal in signals])
+    return np.vstack([signal[:: stride_over(signals)] for signal in signals])
 
 
 def _is_one_value(values: np.ndarray) -> bool:
@@ -541,7 +534,7 @@ def _by_region(
     At rows from all over the log, so that neither memory nor time grow with it.
     """
     columns = estimate.columns
-    stride = max(1, sum(len(run) for run in runs) // _ROWS)
+    stride = stride_over(runs)
     weights = columns.user @ estimate.all_parameters
     # A percentile, not the maximum: one spike must not set the scale.
     top_speed, top_torque = (
