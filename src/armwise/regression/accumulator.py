@@ -386,8 +386,6 @@ def _summed_torque(
     block: Block, weights: np.ndarray | None
 ) -> Float[np.ndarray, " joints"]:
     """Sum of every joint's torque over a block, each sample by weight and trust."""
-    # All joints at once: each call may have to wait for the thread that fills the next
-    # block.
     torque = np.stack([matrix[-1] for matrix in block.joints])
     if weights is not None:
         torque *= weights[block.rows].T

@@ -39,10 +39,6 @@ BLOCK = 1000
 """Samples at a time: the columns of a block stay in the second-level cache. Not a power
 of two, or all columns would fall on the same few cache lines."""
 
-# Judgement: a second thread costs a millisecond to start, a block a third of one.
-_MANY_BLOCKS = 20
-"""Blocks of a run from which on the next one is computed while one is used."""
-
 # A filter that puts a fraction p of its weight on the other direction shows 1 − 2p: 0.9
 # allows a twentieth. Judgement, as is the fraction below.
 SETTLED_DIRECTION = 0.9
@@ -260,16 +256,13 @@ class Columns:
         for samples in data:
             self.check(samples)
             columns = _Buffer(self, samples)
-            blocks: list[slice] = []
             for part in [slice(0, len(samples))] if rows is None else rows:
                 size = BLOCK * (part.step or 1)
+                # One after another: filled on another core while one is used, a block
+                # would have to be fetched from there, which takes as long.
                 for start in range(part.start, part.stop, size):
                     stop = min(start + size, part.stop)
-                    blocks.append(slice(start, stop, part.step or 1))
-            if len(blocks) < _MANY_BLOCKS:
-                yield from map(columns.fill, blocks)
-            else:
-                yield from columns.fill_ahead(blocks)
+                    yield columns.fill(slice(start, stop, part.step or 1))
 
     def friction_columns(
         self, samples: Signals, rows: slice
@@ -472,9 +465,8 @@ class _Buffer:
         self._trust = columns.trust(samples, self._signals[4:])
         self._kernel = columns.dynamics.kernel(kind)
         stored = len(self._kernel.program.output("rows").nonzero)
-        # One row per column: splitting it by joint copies nothing. Twice, so that one
-        # block can be filled while another is used.
-        self._traced = [np.empty((stored, BLOCK)) for _ in range(2)]
+        # One row per column: splitting it by joint copies nothing.
+        self._traced = np.empty((stored, BLOCK))
         stops = np.cumsum(columns._traced_counts + 1)
         self._parts = [slice(a, b) for a, b in pairwise([0, *stops.tolist()])]
         self._friction = self._terms() if columns.friction else None
@@ -493,22 +485,9 @@ class _Buffer:
             columns.friction, rows, self._samples, direction, columns.heat
         )
 
-    def fill_ahead(self, blocks: Sequence[slice]) -> Iterator[Block]:
-        """Fill block after block, each while the one before it is used."""
-        from concurrent.futures import ThreadPoolExecutor
-
-        # Compiled loops run outside Python's lock: on a second core they cost no time.
-        with ThreadPoolExecutor(1) as pool:
-            ahead = pool.submit(self.fill, blocks[0], 0)
-            for k, rows in enumerate(blocks[1:], 1):
-                block = ahead.result()
-                ahead = pool.submit(self.fill, rows, k % 2)
-                yield block
-            yield ahead.result()
-
-    def fill(self, rows: slice, memory: int = 0) -> Block:
+    def fill(self, rows: slice) -> Block:
         count = len(range(rows.start, rows.stop, rows.step or 1))
-        traced = self._traced[memory][:, :count]
+        traced = self._traced[:, :count]
         self._kernel.columns([signal[rows] for signal in self._signals], (), [traced])
         joints = [traced[part] for part in self._parts]
         if self._friction is not None:
