@@ -63,6 +63,13 @@ def test_torques_that_contradict_each_other_are_brought_together(name, joints, f
     assert all(arm.coordinate_names[j] in said["torque-scale"] for j in joints)
 
 
+def test_light_joints_off_by_two_are_found_though_others_hardly_suffer():
+    arm = load_arm("panda")
+    scale = np.array([1.0, 1.0, 1.0, 1.0, 0.46, 0.46, 0.46])
+    factors = prepare(_log("panda", scale), arm=arm).preparation.torque_scale
+    assert np.allclose(factors, scale, rtol=0.02)
+
+
 @pytest.mark.parametrize("name", ["ur10", "tx40"])
 def test_torques_within_their_tolerance_are_left_alone(name):
     arm = load_arm(name)

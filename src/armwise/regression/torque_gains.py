@@ -90,6 +90,11 @@ _CONTRADICTS = (0.1, 3.0)
 """Relative error of a joint fitted with the others, and squared error beside that of
 the joint fitted alone, from which on its torque contradicts theirs."""
 
+# Three wrist joints off by a factor of two leave 4 % of the elbow's torque, sixty times
+# what it has alone; other friction than was fitted made that thirteen in a real log.
+_HARDLY_CONTRADICTS = (0.03, 30.0)
+"""The same of a small error, from which on a factor is looked for, too."""
+
 # A torque constant is off by a tenth; 1.5 is five of these.
 _LEAST_SCALE = np.log(1.5)
 """Logarithm of a factor from which on it is an error and no tolerance."""
@@ -156,7 +161,8 @@ def consistent_scale(
     torques = _Torques(folds.fitted, tuple(support))
     scale, variance = np.ones(len(support)), np.zeros(len(support))
     is_small = 1 < len(support) <= _MOST_JOINTS and len(folds) >= 4
-    if not is_small or not torques.contradict(scale):
+    limits = (_CONTRADICTS, _HARDLY_CONTRADICTS)
+    if not is_small or not torques.contradict(scale, limits):
         return None
     # Shoulder, elbow and wrist can differ: two groups beside the third.
     for _ in range(2):
@@ -171,7 +177,7 @@ def consistent_scale(
         is_same = np.array_equal(better != scale, scale != 1.0)
         scale, variance = better, doubt if is_same else variance + doubt
     # Exchanged columns are explained a little better by factors, too, but not resolved.
-    if torques.contradict(scale):
+    if np.all(scale == 1.0) or torques.contradict(scale, (_CONTRADICTS,)):
         return None
     return TorqueScale(scale, np.minimum(np.sqrt(variance), 0.9 * _LARGEST_STD))
 
@@ -192,8 +198,18 @@ class _Torques:
     def _whole(self) -> list[Float[np.ndarray, "width width"]]:
         return [grams.sum(axis=0) for grams in self.folds]
 
-    def contradict(self, scale: Float[np.ndarray, " joints"]) -> bool:
-        """Whether a joint would be explained far better without the others."""
+    def contradict(
+        self,
+        scale: Float[np.ndarray, " joints"],
+        limits: Sequence[tuple[float, float]],
+    ) -> bool:
+        """Whether a joint would be explained far better without the others.
+
+        Args:
+            scale: What torques are multiplied by.
+            limits: Relative errors from which on it would, each with the squared error
+                beside that of the joint alone.
+        """
         joints = range(len(self.support))
         together = self._settled(self._whole, scale)[1]
         alone = [
@@ -202,9 +218,12 @@ class _Torques:
         ]
         least = [float(one._settled(one._whole, np.ones(1))[1][0]) for one in alone]
         torque = np.array([gram[-1, -1] for gram in self._whole])
-        error, ratio = _CONTRADICTS
-        is_large = together > error**2 * np.maximum(torque, 1e-300)
-        return bool(np.any(is_large & (together > ratio * np.array(least))))
+        relative = np.sqrt(together / np.maximum(torque, 1e-300))
+        worse = together / np.maximum(least, 1e-300)
+        return any(
+            bool(np.any((relative > error) & (worse > ratio)))
+            for error, ratio in limits
+        )
 
     def with_group(
         self, scale: Float[np.ndarray, " joints"]
