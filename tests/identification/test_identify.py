@@ -101,14 +101,24 @@ def test_the_old_name_works_and_says_what_to_write(small, logs):
     np.testing.assert_array_equal(old.validation.rmse, new.validation.rmse)
 
 
+def test_a_lag_that_is_known_is_taken(small, logs):
+    given = aw.identify(small, logs[0], lag=0.004, friction="linear")
+    assert given.samples[0].preparation.lag == 0.004
+    same(given, aw.identify(small, aw.prepare(logs[0], arm=small, lag=0.004),
+                            friction="linear"))  # fmt: skip
+    with pytest.raises(ArgumentError, match="brings its own data"):
+        aw.identify(aw.build_problem(small, logs[0]), lag=0.004)
+
+
 def test_what_cannot_be_meant_is_refused(small, logs):
     data = aw.prepare(logs[0], arm=small)
     with pytest.raises(ArgumentError, match="not both"):
         aw.identify(small, [data, logs[0]])
     with pytest.raises(ArgumentError, match="not str"):
         aw.identify(small, ["log.csv"])
-    with pytest.raises(ArgumentError, match="samples are prepared"):
-        aw.identify(small, data, cutoff_hz=5.0)
+    for asked in ({"cutoff_hz": 5.0}, {"lag": 0.004}):
+        with pytest.raises(ArgumentError, match="for recordings, not for samples"):
+            aw.identify(small, data, **asked)
     with pytest.raises(ArgumentError, match="no data"):
         aw.identify(small)
     with pytest.raises(ArgumentError, match='"auto", "linear" or a list'):

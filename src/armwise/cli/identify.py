@@ -59,6 +59,10 @@ def identify(
     ] = "auto",
     fix: FixedTerms = None,
     cutoff_hz: CutoffHz = None,
+    lag: Annotated[
+        float | None,
+        typer.Option(help="Delay of torques behind positions, if it is known [s]."),
+    ] = None,
     hold_out: Annotated[
         float, typer.Option("--hold-out", help="Fraction of the end to validate on.")
     ] = 0.0,
@@ -111,6 +115,7 @@ def identify(
             ),
             hold_out=hold_out,
             cutoff_hz=cutoff_hz,
+            lag=lag,
             gain_std=_gain_std(gain_std),
             progress=report,
         )
@@ -311,7 +316,7 @@ def _assumptions(estimate: Estimate) -> list[str]:
     if lag is not None and lag.std >= UNKNOWN_LAG:
         sentences.append(
             f"Nothing shows how far torque is behind the position: taken for "
-            f"{1e3 * lag.seconds:.2f} ms. Give it, if it is known."
+            f"{1e3 * lag.seconds:.2f} ms. Give it, if it is known (--lag)."
         )
     elif lag is not None:
         sentences.append(

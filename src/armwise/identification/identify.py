@@ -80,6 +80,7 @@ def identify(
     validation: Data | None = None,
     hold_out: float = 0.0,
     cutoff_hz: float | None = None,
+    lag: float | None = None,
     gain_std: GainStd | None = None,
     progress: Progress | None = None,
 ) -> Estimate:
@@ -98,6 +99,7 @@ def identify(
         validation: Samples or recordings to validate on.
         hold_out: Fraction at the end of the data that is kept for validation.
         cutoff_hz: Low-pass of recordings in [Hz]; chosen if None.
+        lag: Delay of recorded torques behind the positions in [s]; found if None.
         gain_std: How far torques may be off by a factor, joint by joint: "sensor",
             "current", "unknown" (the default), or a standard deviation such as 0.03.
             Part of every interval; `Estimate.gain_std` states it.
@@ -107,7 +109,7 @@ def identify(
         NotIdentifiable: If the data determine nothing at all.
     """
     if isinstance(arm, Problem):
-        options = (data, validation, cutoff_hz, hold_out or None)
+        options = (data, validation, cutoff_hz, lag, hold_out or None)
         # Options that would be ignored without a word are refused.
         if any(x is not None for x in options) or friction != "auto" or terms != TERMS:
             raise ArgumentError(
@@ -126,6 +128,7 @@ def identify(
             validation=validation,
             hold_out=hold_out,
             cutoff_hz=cutoff_hz,
+            lag=lag,
             progress=progress,
         )
     gains = joint_gain_std(gain_std, problem.columns.arm.dof)
@@ -204,6 +207,7 @@ def build_problem(
     validation: Data | None = None,
     hold_out: float = 0.0,
     cutoff_hz: float | None = None,
+    lag: float | None = None,
     progress: Progress | None = None,
 ) -> Problem:
     """Prepare an identification as far as solving it: what `identify` would solve.
@@ -219,7 +223,7 @@ def build_problem(
     report = progress or (lambda step, fraction: None)
     report("prepare", 0.0)
     data, validation, warnings = without_copies(arm, data, validation)
-    runs, others, fine = _prepared(arm, data, validation, hold_out, cutoff_hz)
+    runs, others, fine = _prepared(arm, data, validation, hold_out, (cutoff_hz, lag))
     # Refuse bad data before the long work, not in the middle of it.
     described = Columns(arm, has_lags=any(run.lag_std is not None for run in runs))
     for run in (*runs, *others):
@@ -287,17 +291,21 @@ def _prepared(
     data: Data,
     validation: Data | None,
     hold_out: float,
-    cutoff_hz: float | None,
+    asked: tuple[float | None, float | None],
 ) -> tuple[list[Samples], list[Samples], Samples | None]:
-    """Samples to fit and to validate on, and the latter finer, from what was given."""
+    """Samples to fit and to validate on, and the latter finer, from what was given.
+
+    Cut-off in [Hz] and lag in [s] are `asked` for, or None.
+    """
     samples, recordings = _sorted_by_kind(data)
     others, logs = _sorted_by_kind(validation if validation is not None else [])
     for recording in (*recordings, *logs):
         require_torques(recording)
     if recordings:
-        samples = [prepare(recordings, cutoff_hz, arm=arm)]
-    elif cutoff_hz is not None:
-        raise ArgumentError("cutoff_hz is for recordings; samples are prepared.")
+        cutoff_hz, lag = asked
+        samples = [prepare(recordings, cutoff_hz, arm=arm, lag=lag)]
+    elif asked != (None, None):
+        raise ArgumentError("cutoff_hz and lag are for recordings, not for samples.")
     if logs:
         if not samples:
             raise NotIdentifiable("There are no samples. Record a motion first.")

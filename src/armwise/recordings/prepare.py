@@ -170,6 +170,9 @@ def _settings(
                 f"joints, the recording has {joints}: it is another arm's."
             )
         return earlier.settings
+    # Judgement: torques a second late are of another motion.
+    if lag is not None and not abs(lag) < 1.0:
+        raise ArgumentError(f"A lag is in seconds, less than one: not {lag:g}.")
     fixed = None
     if cutoff_hz is not None:
         slowest = min(part.rate_hz for part in parts)

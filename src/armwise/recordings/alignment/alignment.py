@@ -326,7 +326,7 @@ def _doubtful_lag(
     note = (
         f"The torque's delay is hardly determined ({1e3 * seconds:.1f} ± "
         f"{1e3 * std:.1f} ms) and taken for {1e3 * lag:.1f} ms; intervals are wider "
-        "for it. Give it, if it is known."
+        "for it. Give it, if it is known (--lag)."
     )
     return lag, doubt, note
 
