@@ -616,6 +616,30 @@ def test_a_joint_in_a_false_valley_is_led_out_by_its_neighbour(tmp_path):
     assert growth.errors[0] == pytest.approx(before[0], rel=0.05)
 
 
+@pytest.mark.parametrize(("own", "lent"), [(200.0, 15.0), (15.0, 5.0)])
+def test_a_limit_that_two_servos_agree_on_is_lent_unless_it_does_harm(
+    tmp_path, own, lent
+):
+    """All of them have 15 rad/s²."""
+    joints, growth = grown(tmp_path, acceleration=15.0)
+    third = replace(joints[1], number=2)
+    third.fits = [dict(third.fits[0], acceleration=own)] * 2
+    for joint in joints:
+        joint.fits = [dict(joint.fits[0], acceleration=lent)] * 2
+    growth.joints = [*joints, third]
+    growth.lend_limits()
+    assert third.model["acceleration"] == pytest.approx(15.0)
+    assert (third.prior is not None) == (own == 200.0)
+
+
+def test_what_all_windows_show_is_not_cheap(tmp_path):
+    joints, growth = grown(tmp_path, acceleration=15.0)
+    joint = joints[0]
+    bare = dict(joint.fits[0], acceleration=np.inf)
+    assert not growth._is_cheap(joint, CORE, bare)
+    assert growth._is_cheap(joint, CORE, dict(joint.fits[0]))
+
+
 def test_servos_lend_their_timing_or_all_they_have(robot):
     servo = rig.truth(robot, acceleration=23.0, derivative=0.1, offset=1e-3)
     own = {name: float(x[0]) for name, x in servo.values.items()}

@@ -86,10 +86,11 @@ class Prior:
 # Judgement: servos of one type agree in what their firmware does, within 4 ms in when
 # they are written to. Torques only within half of a factor of e: those of a joint
 # without gravity are in units of its inertia, and friction depends on the gears' age.
-_SCATTER = {
+SCATTER = {
     "stiffness": 0.5, "damping": 0.5, "armature": 1.0, "delay": 0.2,
     "acceleration": 0.15, "slew": 0.15, "stribeck_speed": 1.0,
 }  # fmt: skip
+"""How far servos of one type differ, in fitted coordinates."""
 
 
 TORQUES = ("stiffness", "damping", "armature")
@@ -97,7 +98,7 @@ TORQUES = ("stiffness", "damping", "armature")
 
 
 def shared_values(
-    fits: Sequence[ServoFit], among: Sequence[str] = tuple(_SCATTER)
+    fits: Sequence[ServoFit], among: Sequence[str] = tuple(SCATTER)
 ) -> Prior:
     """Return what servos have in common: a weighted median of each parameter.
 
@@ -116,7 +117,7 @@ def shared_values(
             k = fit.names.index(name)
             x = encode(stacked([fit.values]), [name])[0, 0]
             variance = np.linalg.pinv(fit.information, hermitian=True)[k, k]
-            rows.append((x, 1.0 / (max(variance, 0.0) + _SCATTER[name] ** 2)))
+            rows.append((x, 1.0 / (max(variance, 0.0) + SCATTER[name] ** 2)))
         if not rows:
             continue
         rows.sort()
@@ -125,7 +126,7 @@ def shared_values(
         if weight.max() < 0.5:
             continue
         mean[name] = float(x[np.searchsorted(np.cumsum(weight), 0.5 * weight.sum())])
-        std[name] = _SCATTER[name]
+        std[name] = SCATTER[name]
     return Prior(mean, std)
 
 

@@ -21,6 +21,8 @@ import numpy as np
 
 from armwise.progress import Progress
 from armwise.servos.fit import (
+    SCATTER,
+    Prior,
     ServoFit,
     doubt,
     effective_rows,
@@ -86,6 +88,10 @@ _TIMING = ("delay", "acceleration", "slew", "derivative")
 
 _FALLING = ("Stribeck friction", "stiction")
 """Elements of friction that falls off with speed."""
+
+# Judgement: servos of one type, unless that explains clearly less.
+ALIKE = 1.03
+"""Error of servos taken to be like the others, of their own."""
 
 # Judgement: where all but rounding is explained, a percent is chance.
 _LEAST_WORTH = 0.02
@@ -284,6 +290,50 @@ class Growth:
                 *borrowed(own[0], joint.names, others),
             ]
             self._descend(joint, starts, 6)
+        self.lend_limits()
+
+    def lend_limits(self) -> None:
+        """Give joints the acceleration limit that two others agree on, if that will do.
+
+        Few motions are so quick that they show it. Servos of one arm have one firmware:
+        a joint whose own limit is higher by more than servos differ takes the others',
+        unless that explains its windows plainly worse.
+        """
+        limited = [j for j in self.joints if "acceleration" in j.names]
+        own = {j.number: float(np.log(j.model["acceleration"])) for j in limited}
+        scatter = SCATTER["acceleration"]
+        agreed = [
+            j for j in limited
+            if sum(abs(own[j.number] - x) < scatter for x in own.values()) > 1
+        ]  # fmt: skip
+        for joint in [j for j in limited if j not in agreed]:
+            lenders = [j.model for j in agreed if own[j.number] < own[joint.number]]
+            if lenders:
+                self.progress("other servos", 0.4)
+                self._borrow(joint, lenders)
+
+    def _borrow(self, joint: ServoJoint, lenders: Sequence[Values]) -> None:
+        """Hold a joint's acceleration limit to that of others, unless it does harm."""
+        limit = float(np.median([np.log(v["acceleration"]) for v in lenders]))
+        free = [n for n in joint.names if n != "acceleration"]
+        starts = [
+            start | {"acceleration": float(np.exp(limit))}
+            for start in (joint.model, *borrowed(joint.model, free, lenders[:1]))
+        ]
+        near = self._lowest(joint, free, starts, 2 * self.steps)
+        errors = errors_together(self.roller, joint.windows, [joint.model, near])
+        before, after = np.nanmean(errors, axis=1)
+        # As where servos are taken to be alike.
+        if after > ALIKE * before:
+            return
+        prior = joint.prior or Prior({}, {})
+        joint.prior = Prior(
+            dict(prior.mean) | {"acceleration": limit},
+            dict(prior.std) | {"acceleration": SCATTER["acceleration"]},
+        )
+        joint.best, joint.valleys = near, []
+        joint.fits = self._halved(joint, joint.names, near, self.steps)
+        self.errors[joint.number] = self._left_out(joint, joint.fits)
 
     def _prune(self) -> None:
         """Take away what models can do without, now that the other elements are there.
@@ -558,7 +608,7 @@ class Growth:
             error = self._left_out(joint, fits)
             # Servos of one arm are of one type as a rule, and alike they are known
             # where single joints say little: shared unless that predicts clearly worse.
-            joint.is_alike = error < 1.03 * self.errors[joint.number]
+            joint.is_alike = error < ALIKE * self.errors[joint.number]
             if joint.is_alike:
                 joint.fits, self.errors[joint.number] = fits, error
         is_any = any(joint.is_alike for joint in self.joints)

@@ -43,7 +43,7 @@ from armwise.servos.fit import (
     widen_by_clock,
 )
 from armwise.servos.free_runs import errors_of
-from armwise.servos.growth import WORTH, Growth
+from armwise.servos.growth import ALIKE, WORTH, Growth
 from armwise.servos.joints import CORRECTED_HZ, JointMotions, ServoJoint, at_rest
 from armwise.servos.load import known_load_errors
 from armwise.servos.model import (
@@ -239,7 +239,7 @@ class _Identification(JointMotions):
         self.mask_floor(joints)
         growth.reload()
         growth.lower_valleys("other valleys", 0.8)
-        fits = self._final(joints)
+        fits = self._final(joints, growth)
         self._walls(joints, fits)
         return self._answer(joints, fits, elements)
 
@@ -328,7 +328,7 @@ class _Identification(JointMotions):
             )
             # Judgement: servos of one type, unless that explains clearly less; without
             # gravity a first model drifts to where links weigh nothing beside torques.
-            if alike < (1.03 if len(starts) == 1 else 1.2) * own:
+            if alike < (ALIKE if len(starts) == 1 else 1.2) * own:
                 joint.prior, joint.fits = prior, [near.values] * 2
 
     def _untruncate(self, joints: Sequence[ServoJoint]) -> None:
@@ -381,7 +381,7 @@ class _Identification(JointMotions):
         limits = (name for name in LIMITS if np.isfinite(joint.fits[0][name]))
         return (*self.core, *limits, *joint.limits)
 
-    def _final(self, joints: list[ServoJoint]) -> list[ServoFit]:
+    def _final(self, joints: list[ServoJoint], growth: Growth) -> list[ServoFit]:
         """Fit all rows of all motions, servos of one type pulled together."""
         moving = [joint for joint in joints if joint.moves]
         prior = None
@@ -394,8 +394,16 @@ class _Identification(JointMotions):
             one, other = encode(stacked([first, second]), joint.names)
             # Judgement: a factor of e either way; beyond, draws would run away.
             joint.offset = np.clip(0.5 * (one - other), -1.0, 1.0)
-            joint.fits = [near.values] * 2
+            joint.fits, joint.best = [near.values] * 2, near.values
             nears.append(near)
+        growth.lend_limits()
+        for k, joint in enumerate(moving):
+            if joint.best is not nears[k].values:
+                nears[k] = fit_servo(
+                    self.roller, joint.windows, joint.best, joint.names,
+                    iterations=growth.steps, prior=joint.prior,
+                )  # fmt: skip
+                joint.fits = [nears[k].values] * 2
         nears = self._rescaled(moving, nears)
         if any(joint.is_alike for joint in moving):
             prior = shared_values(nears)
@@ -416,7 +424,7 @@ class _Identification(JointMotions):
                     for one in (start, alike.values)
                 )
                 # As where servos are first taken to be alike, of all rows.
-                start = alike.values if near < 1.03 * own else start
+                start = alike.values if near < ALIKE * own else start
             start = with_own_scale(self.roller, joint, start)
             doubt_limit(self.roller, joint, start)
             doubt_derivative(self.roller, joint, start)
@@ -536,7 +544,7 @@ class _Identification(JointMotions):
                 for one in (fit, other)
             )
             # Judgement: as where servos first share their torques.
-            if near < 1.03 * own:
+            if near < ALIKE * own:
                 rescaled[k], joint.prior = other, prior
                 joint.fits = [other.values] * 2
         return rescaled
