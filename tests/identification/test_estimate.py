@@ -10,8 +10,14 @@ import numpy as np
 import pytest
 
 import armwise as aw
+from armwise.control import simulate_log
 from armwise.errors import ArgumentError, ArmwiseError, NotIdentifiable, RecordingError
-from armwise.identification import diagnose, select_friction
+from armwise.identification import (
+    diagnose,
+    read_estimate,
+    select_friction,
+    write_estimate,
+)
 from armwise.identification.problem import TERMS
 from armwise.report import verdicts
 from tests.identification.conftest import samples_of, weighted
@@ -164,6 +170,20 @@ def test_an_estimate_is_an_arm_wherever_one_is_asked_for(described, data, tmp_pa
     alone = aw.read_estimate(path)
     np.testing.assert_array_equal(alone.predict(data), estimate.predict(data))
     assert alone.prior_arm.parameter_names == described.parameter_names
+
+
+def test_a_file_says_how_other_logs_are_prepared(arm, tmp_path):
+    motions = [aw.motions.random_motion(arm, seed, 6.0) for seed in (0, 1)]
+    logs = [simulate_log(arm, motion) for motion in motions]
+    estimate = aw.identify(arm, logs[0], friction="linear")
+    write_estimate(estimate, tmp_path / "estimate.json")
+    stored = read_estimate(tmp_path / "estimate.json")
+    assert stored.preparation == estimate.samples[0].preparation.settings
+    alike = [aw.prepare(logs[1], like=x) for x in (estimate.samples[0], stored)]
+    np.testing.assert_array_equal(alike[0].tau, alike[1].tau)
+    for neither in (estimate.samples, arm):
+        with pytest.raises(ArgumentError, match="does not say how a log was prepared"):
+            aw.prepare(logs[1], like=neither)
 
 
 def test_a_file_without_its_arm_says_so(described, data, tmp_path):

@@ -74,6 +74,7 @@ def export(
     """
     from armwise import simulators
     from armwise.arms import Arm
+    from armwise.identification import Estimate
     from armwise.recordings import load_mapping, prepare
 
     servo = load_servo(arm, register)
@@ -86,7 +87,8 @@ def export(
         if servo:
             recordings = read_servo_logs(log, *options, calibration)
         else:
-            data = prepare(read_logs(log, *options), arm=described)
+            like = model.preparation if isinstance(model, Estimate) else None
+            data = prepare(read_logs(log, *options), arm=described, like=like)
     result = simulators.export(
         model,
         output,

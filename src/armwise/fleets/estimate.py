@@ -13,7 +13,13 @@ import numpy as np
 
 from armwise.errors import ArmwiseError
 from armwise.files import json_text, write_atomically
-from armwise.recordings import Preparation
+from armwise.recordings import (
+    LONGEST_STORED_LAG,
+    Preparation,
+    plain_number,
+    preparation_from_dict,
+    preparation_to_dict,
+)
 from armwise.tables import read_json
 
 if TYPE_CHECKING:
@@ -165,7 +171,7 @@ def fleet_to_dict(fleet: FleetEstimate) -> dict[str, Any]:
         "condition_number": _plain([fleet.pooled.condition_number])[0],
         "fit": {"relative_error": _plain(fleet.pooled.fit.relative_error)},
         "validation": None,
-        "preparation": asdict(fleet.preparation),
+        "preparation": preparation_to_dict(fleet.preparation),
         "lags": dict(fleet.lags),
         "flag_limit": _plain([fleet.limit])[0],
         "can_tell": fleet.can_tell,
@@ -195,7 +201,7 @@ def read_preparation(path: str | Path) -> tuple[Preparation, dict[str, float]]:
     """
     table = read_json(Path(path), "a fleet's estimate")
     try:
-        return _preparation(table["preparation"]), _lags(table["lags"])
+        return preparation_from_dict(table["preparation"]), _lags(table["lags"])
     except (
         *(ValueError, KeyError, TypeError, AttributeError, OverflowError),
         ArmwiseError,
@@ -206,63 +212,11 @@ def read_preparation(path: str | Path) -> tuple[Preparation, dict[str, float]]:
         ) from None
 
 
-LONGEST_LAG = 10.0
-"""In [s]: torque and motion that are further apart are not of one log."""
-
-_RATES = ("cutoff_hz", "sample_rate_hz", "torque_bandwidth_hz")
-
-
-def _preparation(stored: dict[str, Any]) -> Preparation:
-    """A preparation from a file that anyone may have changed."""
-    dropped = tuple((str(why), int(rows)) for why, rows in stored["rows_dropped"])
-    names = ("speed_resolution", "notes", "ignores_slow")
-    lists = {name: tuple(stored[name]) for name in names}
-    # Files of earlier versions know of no scale.
-    factors = ("torque_scale", "torque_scale_std")
-    lists |= {name: tuple(map(_number, stored.get(name, ()))) for name in factors}
-    if not all(0.0 <= x < math.inf for name in factors for x in lists[name]):
-        raise ValueError("a torque scale is none")
-    for name in ("lag_std", "lag_doubt"):
-        if stored.get(name) is not None:
-            doubt = _number(stored[name])
-            # Written so that NaN is refused; what is not known at all is infinite.
-            if not doubt >= 0.0:
-                raise ValueError(f"{name} is none")
-            stored = stored | {name: min(doubt, LONGEST_LAG)}
-    preparation = Preparation(**stored | lists | {"rows_dropped": dropped})
-    for name in _RATES:
-        rate = getattr(preparation, name)
-        # From one sample a day to a gigahertz: beyond, filters have no meaning.
-        if rate is not None and not 1e-5 <= _number(rate) <= 1e9:
-            raise ValueError(f"{name} is {rate}")
-    for name in ("lag", "wrench_lag", "velocity_lag"):
-        if not abs(_number(getattr(preparation, name))) <= LONGEST_LAG:
-            raise ValueError(f"{name} is none")
-    if not all(0.0 <= _number(x) < math.inf for x in preparation.speed_resolution):
-        raise ValueError("speed_resolution is none")
-    for name in ("decimation", "rows_read", "gaps"):
-        count = getattr(preparation, name)
-        if type(count) is not int or not (name == "decimation") <= count < 2**53:
-            raise ValueError(f"{name} is none")
-    switches = (preparation.cutoff_is_automatic, *preparation.ignores_slow)
-    if not all(type(switch) is bool for switch in switches):
-        raise ValueError("a switch is neither on nor off")
-    if not all(isinstance(note, str) for note in preparation.notes):
-        raise ValueError("notes are no words")
-    return preparation
-
-
 def _lags(stored: dict[str, Any]) -> dict[str, float]:
-    lags = {str(robot): _number(lag) for robot, lag in stored.items()}
-    if not all(abs(lag) <= LONGEST_LAG for lag in lags.values()):
+    lags = {str(robot): plain_number(lag) for robot, lag in stored.items()}
+    if not all(abs(lag) <= LONGEST_STORED_LAG for lag in lags.values()):
         raise ValueError("a lag is none")
     return lags
-
-
-def _number(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError("something else than a number")
-    return float(value)
 
 
 def _robot(fleet: FleetEstimate, name: str) -> dict[str, Any]:

@@ -31,7 +31,7 @@ from armwise.identification.validation import (
     predict_torque,
     predicted_block,
 )
-from armwise.recordings import PredictionBand, Samples
+from armwise.recordings import PredictionBand, Preparation, Samples
 from armwise.regression import (
     Block,
     Columns,
@@ -95,6 +95,8 @@ class Estimate:
         known_plain: Parameters whose viscous, Coulomb and constant friction stand for
             all of it, once `arm_for_file` was asked; None: it was not.
         method: Name of the method that solved for it.
+        known_preparation: How the logs of a file's fit were prepared; see
+            `preparation`.
         notes: How it was made, where that is not plain from the method.
         warnings: What looks wrong, each with a code.
         samples: The samples of the fit, run by run; empty if they were not kept.
@@ -121,6 +123,7 @@ class Estimate:
     solved: tuple[Problem, Method] | None = None
     known_left_out: LeftOut | None = None
     known_plain: Float[np.ndarray, " parameters"] | None = None
+    known_preparation: Preparation | None = None
     notes: tuple[str, ...] = ()
     warnings: tuple[EstimateWarning, ...] = ()
     samples: tuple[Samples, ...] = ()
@@ -181,6 +184,17 @@ class Estimate:
             else:
                 origins[name] = "identified" if alone else "in combination"
         return origins
+
+    @property
+    def preparation(self) -> Preparation | None:
+        """How the logs of the fit were prepared, for others: `prepare(…, like=)`.
+
+        None where samples were given, and in files of earlier versions.
+        """
+        if not self.samples:
+            return self.known_preparation
+        own = self.samples[0].preparation
+        return None if own.derivatives == "given" else own.settings
 
     @cached_property
     def std(self) -> Float[np.ndarray, " parameters"]:

@@ -17,7 +17,11 @@ from armwise.files import json_text, write_atomically
 from armwise.identification.estimate import Estimate, loaded_columns
 from armwise.identification.left_out import LeftOut
 from armwise.identification.validation import PARTS, PartErrors, TorqueLag, Validation
-from armwise.recordings import ERROR_LEVELS
+from armwise.recordings import (
+    ERROR_LEVELS,
+    preparation_from_dict,
+    preparation_to_dict,
+)
 from armwise.regression import Columns, FrictionTerm
 from armwise.tables import LARGEST_NUMBER, read_json
 
@@ -75,6 +79,7 @@ def estimate_to_dict(estimate: Estimate) -> dict[str, Any]:
     gains, effects = estimate.gain_std, estimate.same_effects
     others = estimate.friction_effects
     fits = estimate.left_out_fits
+    preparation = estimate.preparation
     is_plain = not estimate.columns.friction
     plain = None if is_plain else arm_for_file(estimate).parameters.tolist()
     return {
@@ -88,6 +93,7 @@ def estimate_to_dict(estimate: Estimate) -> dict[str, Any]:
         "same_effects": None if effects is None else effects.tolist(),
         "friction_effects": None if others is None else others.tolist(),
         "left_out_fits": None if fits is None else _lists(fits),
+        "preparation": preparation and preparation_to_dict(preparation),
         "notes": list(estimate.notes),
         "warnings": [asdict(warning) for warning in estimate.warnings],
         "friction": [asdict(term) for term in estimate.columns.friction],
@@ -183,7 +189,7 @@ def _estimate(data: dict[str, Any], arm: Arm) -> Estimate:
     if condition < 1.0:
         raise ValueError(f"its condition number is {condition:g}")
     validation, gains = data.get("validation"), data.get("gain_std")
-    fits = data.get("left_out_fits")
+    fits, settings = data.get("left_out_fits"), data.get("preparation")
     warnings = tuple(EstimateWarning(**one) for one in data["warnings"])
     left_out = _words(data["left_out"])
     if not set(left_out) <= set(names):
@@ -206,6 +212,7 @@ def _estimate(data: dict[str, Any], arm: Arm) -> Estimate:
         friction_effects=others,
         known_left_out=None if fits is None else _left_out(fits, len(names), arm.dof),
         known_plain=plain,
+        known_preparation=settings and preparation_from_dict(settings),
         notes=_words(data["notes"]),
         warnings=warnings,
         validation=None if validation is None else _validation(validation, arm.dof),

@@ -28,11 +28,15 @@ from armwise.recordings.repairs import repaired
 from armwise.recordings.samples import (
     ERROR_LEVELS,
     LEAST_KNOWN_LAG,
+    LONGEST_STORED_LAG,
     UNKNOWN_LAG,
     PredictionBand,
     Preparation,
     Samples,
     error_within,
+    plain_number,
+    preparation_from_dict,
+    preparation_to_dict,
     summarise_log,
 )
 from armwise.recordings.sensor_calibration import (
@@ -49,6 +53,7 @@ __all__ = [
     "ERROR_LEVELS",
     "JSON_LINES",
     "LEAST_KNOWN_LAG",
+    "LONGEST_STORED_LAG",
     "TEXT",
     "UNKNOWN_LAG",
     "WRENCH_NAMES",
@@ -69,6 +74,9 @@ __all__ = [
     "load_mapping",
     "low_pass",
     "noise_spectra",
+    "plain_number",
+    "preparation_from_dict",
+    "preparation_to_dict",
     "prepare",
     "read_calibration",
     "read_recording",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
 
@@ -28,12 +28,20 @@ if TYPE_CHECKING:
     from armwise.arms import Arm
 
 
+class Prepared(Protocol):
+    """What knows how a log was prepared: samples, and estimates of them."""
+
+    @property
+    def preparation(self) -> Preparation | None:
+        """How; None if it was not."""
+
+
 def prepare(
     recording: Recording | Sequence[Recording],
     cutoff_hz: float | None = None,
     *,
     arm: Arm | None = None,
-    like: Samples | Preparation | None = None,
+    like: Prepared | Preparation | None = None,
     lag: float | None = None,
     velocity: Literal["auto", "measured", "position"] = "auto",
     derivatives: Literal["differences", "spline"] = "differences",
@@ -57,7 +65,8 @@ def prepare(
             the motion explains the torque, and no higher than its own noise allows.
         arm: The arm, to find lag and cut-off by its own dynamics; without it a lag is
             not looked for, and a rough stand-in helps to choose the cut-off.
-        like: Samples whose treatment is repeated, for data to validate on.
+        like: Samples whose treatment is repeated, for data to validate on; or an
+            estimate, whose logs' is.
         lag: Delay of torque and wrench in [s]. None: the torque's is found, if the arm
             is given; the wrench's is not.
         velocity: Use the measured velocity or the position's derivative; what explains
@@ -147,11 +156,21 @@ def _check_joints(recordings: Sequence[Recording], arm: Arm) -> None:
             )
 
 
+def _preparation_of(like: Prepared) -> Preparation:
+    preparation = getattr(like, "preparation", None)
+    if not isinstance(preparation, Preparation):
+        raise ArgumentError(
+            f"A {type(like).__name__} does not say how a log was prepared: like= takes "
+            "samples, an estimate whose logs were prepared, or a Preparation."
+        )
+    return preparation
+
+
 def _settings(
     tables: Sequence[Stretches],
     cutoff_hz: float | None,
     arm: Arm | None,
-    like: Samples | Preparation | None,
+    like: Prepared | Preparation | None,
     lag: float | None,
     velocity: Literal["auto", "measured", "position"],
     derivatives: Literal["differences", "spline"],
@@ -162,7 +181,7 @@ def _settings(
         raise RecordingError("The velocity was not measured (no column qd_1).")
     if like is not None:
         # Nothing is decided anew: validation must not choose filters by its own data.
-        earlier = like.preparation if isinstance(like, Samples) else like
+        earlier = like if isinstance(like, Preparation) else _preparation_of(like)
         joints = len(parts[0].q)
         if len(earlier.torque_scale) not in (0, joints):
             raise ArgumentError(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -164,6 +165,74 @@ def joined(parts: Sequence[Preparation]) -> Preparation:
         "notes": tuple(dict.fromkeys(n for p in parts for n in p.notes)),
     }
     return Preparation(**common)
+
+
+# Preparations in files.
+
+LONGEST_STORED_LAG = 10.0
+"""In [s]: torque and motion that are further apart are not of one log."""
+
+_RATES = ("cutoff_hz", "sample_rate_hz", "torque_bandwidth_hz")
+
+
+def preparation_from_dict(stored: dict[str, Any]) -> Preparation:
+    """Return a preparation from a file that anyone may have changed.
+
+    Raises:
+        ValueError, TypeError, KeyError: If it is none.
+    """
+    dropped = tuple((str(why), int(rows)) for why, rows in stored["rows_dropped"])
+    names = ("speed_resolution", "notes", "ignores_slow")
+    lists = {name: tuple(stored[name]) for name in names}
+    # Files of earlier versions know of no scale.
+    factors = ("torque_scale", "torque_scale_std")
+    lists |= {name: tuple(map(plain_number, stored.get(name, ()))) for name in factors}
+    if not all(0.0 <= x < math.inf for name in factors for x in lists[name]):
+        raise ValueError("a torque scale is none")
+    for name in ("lag_std", "lag_doubt"):
+        if stored.get(name) is not None:
+            doubt = plain_number(stored[name])
+            # Written so that NaN is refused; what is not known at all is infinite.
+            if not doubt >= 0.0:
+                raise ValueError(f"{name} is none")
+            stored = stored | {name: min(doubt, LONGEST_STORED_LAG)}
+    preparation = Preparation(**stored | lists | {"rows_dropped": dropped})
+    for name in _RATES:
+        rate = getattr(preparation, name)
+        # From one sample a day to a gigahertz: beyond, filters have no meaning.
+        if rate is not None and not 1e-5 <= plain_number(rate) <= 1e9:
+            raise ValueError(f"{name} is {rate}")
+    for name in ("lag", "wrench_lag", "velocity_lag"):
+        if not abs(plain_number(getattr(preparation, name))) <= LONGEST_STORED_LAG:
+            raise ValueError(f"{name} is none")
+    if not all(0.0 <= plain_number(x) < math.inf for x in preparation.speed_resolution):
+        raise ValueError("speed_resolution is none")
+    for name in ("decimation", "rows_read", "gaps"):
+        count = getattr(preparation, name)
+        if type(count) is not int or not (name == "decimation") <= count < 2**53:
+            raise ValueError(f"{name} is none")
+    switches = (preparation.cutoff_is_automatic, *preparation.ignores_slow)
+    if not all(type(switch) is bool for switch in switches):
+        raise ValueError("a switch is neither on nor off")
+    if not all(isinstance(note, str) for note in preparation.notes):
+        raise ValueError("notes are no words")
+    return preparation
+
+
+def preparation_to_dict(preparation: Preparation) -> dict[str, Any]:
+    """Return plain numbers and words, for JSON; nothing is further off than a limit."""
+    plain = asdict(preparation)
+    for name in ("lag_std", "lag_doubt"):
+        if plain[name] is not None:
+            plain[name] = min(plain[name], LONGEST_STORED_LAG)
+    return plain
+
+
+def plain_number(value: Any) -> float:
+    """Return a number of a file; refuse words and switches."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError("something else than a number")
+    return float(value)
 
 
 _OPTIONAL = ("wrench", "still", "stuck", "temperature", "reference", "jitter")

@@ -21,7 +21,7 @@ from armwise.errors import ArgumentError, RecordingError
 from armwise.identification import Columns, Estimate, predict_torque
 from armwise.plants import Friction, SimulatedArm
 from armwise.progress import Progress
-from armwise.recordings import Recording, Samples, prepare
+from armwise.recordings import Preparation, Recording, Samples, prepare
 from armwise.servos import Servo, ServoMotion
 from armwise.simulators.export import written_arm
 from armwise.simulators.mujoco_runs import (
@@ -199,7 +199,9 @@ def measure_gap(
     commanded = _commanded(subject, recordings)
     gaps: dict[str, MotionGap] = {}
     before: dict[str, MotionGap] = {}
-    like: Samples | None = None
+    # As the logs of the fit, if it knows how those were.
+    own = model.preparation if isinstance(model, Estimate) else None
+    like: Samples | Preparation | None = own if cutoff_hz is None else None
     for k, (name, recording) in enumerate(zip(names, recordings, strict=True)):
         report(name, k / len(names))
         if commanded:
