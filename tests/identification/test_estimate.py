@@ -172,6 +172,15 @@ def test_an_estimate_is_an_arm_wherever_one_is_asked_for(described, data, tmp_pa
     assert alone.prior_arm.parameter_names == described.parameter_names
 
 
+def test_terms_of_another_estimate_are_fitted_anew(described, data):
+    term = aw.identification.FrictionTerm(0, "joint_1", "stribeck", 0.1)
+    first = aw.identify(described, data, friction=[term])
+    again = aw.identify(described, data, friction=first.friction)
+    assert again.friction == first.friction
+    with pytest.raises(ArgumentError, match="'stribeck' is no FrictionTerm"):
+        aw.identify(described, data, friction=["stribeck"])
+
+
 def test_a_file_says_how_other_logs_are_prepared(arm, tmp_path):
     motions = [aw.motions.random_motion(arm, seed, 6.0) for seed in (0, 1)]
     logs = [simulate_log(arm, motion) for motion in motions]

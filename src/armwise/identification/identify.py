@@ -66,7 +66,9 @@ from armwise.regression import (
 Data: TypeAlias = "Samples | Recording | Sequence[Samples] | Sequence[Recording]"
 """Samples, one run or several; or recordings, which are prepared first."""
 
-Friction: TypeAlias = "Literal['auto', 'linear'] | Sequence[FrictionTerm]"
+Friction: TypeAlias = (
+    "Literal['auto', 'linear'] | Sequence[FrictionTerm | tuple[FrictionTerm, float]]"
+)
 """Friction beyond viscous, Coulomb and offset: selected, none, or these terms."""
 
 
@@ -93,7 +95,8 @@ def identify(
         method: How to solve, or its name, such as "output-error"; the best fit that is
             physically consistent if None.
         friction: "auto" selects terms beyond viscous, Coulomb and offset that predict
-            better on stretches left out; "linear" has none; or a list of terms.
+            better on stretches left out; "linear" has none; or a list of terms, such
+            as another estimate's `friction`, whose values are fitted anew.
         terms: What to estimate: "links", "rotor_inertia", "viscous", "coulomb",
             "offset". Others keep the arm's values.
         validation: Samples or recordings to validate on.
@@ -252,8 +255,7 @@ def build_problem(
             problem = _with_named_friction(described, runs, friction, free)
         else:
             # Terms of another estimate end where its data did.
-            terms_anew = (replace(t, warmest=None, fastest=None) for t in friction)
-            columns = described.with_friction(tuple(terms_anew))
+            columns = described.with_friction(_named_terms(friction))
             problem = settle_load(pose_problem(columns, runs, free), free)
     return replace(
         problem,
@@ -261,6 +263,20 @@ def build_problem(
         fine_validation=fine,
         data_warnings=tuple(warnings),
     )
+
+
+def _named_terms(
+    friction: Sequence[FrictionTerm | tuple[FrictionTerm, float]],
+) -> tuple[FrictionTerm, ...]:
+    """Terms to fit anew, however warm and fast; of an estimate's without values."""
+    terms = [item[0] if isinstance(item, tuple) else item for item in friction]
+    for term in terms:
+        if not isinstance(term, FrictionTerm):
+            raise ArgumentError(
+                f'friction is "auto", "linear" or a list of terms, and {term!r} is no '
+                "FrictionTerm."
+            )
+    return tuple(replace(term, warmest=None, fastest=None) for term in terms)
 
 
 def _with_named_friction(
