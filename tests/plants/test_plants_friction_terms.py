@@ -55,6 +55,27 @@ def arm():
     return with_drives(aw.load_arm("two_link_uno"))
 
 
+def test_springs_and_warmth_are_what_the_motion_before_has_left(arm):
+    data = samples_of(arm, seconds=20.0)
+    data = replace(data, temperature=np.full(data.q.shape, 30.0))
+    period = float(data.time[1] - data.time[0])
+    model = FrictionModel(arm, WARM, period=period)
+    # A model begins at rest: not the first, which a column knows to have moved before.
+    rows = np.array([300, 1250, len(data) - 1])
+    stepped = []
+    for k, (q, qd) in enumerate(zip(data.q, data.qd, strict=True)):
+        model.torque(q[None], qd[None], np.zeros((1, 2)))
+        if k in rows:
+            stepped.append(model.state["friction_springs"][:, 0])
+    columns = Columns(arm, tuple(term for term, _ in WARM))
+    states = columns.friction_states(data, rows)
+    np.testing.assert_allclose(states, np.transpose(stepped), atol=1e-6)
+    assert np.all(np.abs(states[[0, 4, 5]]) > 1e-3)
+    # Rows that were cut from a log know what was before them.
+    later = columns.friction_states(data[1000:], rows[1:] - 1000)
+    np.testing.assert_allclose(later, states[:, 1:], atol=1e-12)
+
+
 def test_step_by_step_is_what_the_columns_say(arm):
     data = samples_of(arm, seconds=20.0)
     data = replace(data, temperature=np.stack([20.0 + data.time, 40.0 - data.time], 1))

@@ -12,9 +12,10 @@ import pytest
 
 import armwise as aw
 import armwise.simulators.gap as gaps
-from armwise.control import simulate_log
+from armwise.control import ComputedTorque, simulate_log
 from armwise.errors import ArmwiseError
 from armwise.motions import random_motion
+from armwise.plants import Friction, SimulatedArm, run
 from armwise.regression import FrictionTerm
 from armwise.report import write_gap_report
 from armwise.report.gap import _figure
@@ -290,6 +291,20 @@ def test_commands_say_what_was_replayed_and_what_only_we_read(
     code, _, err = run("armwise gap arm.urdf log.csv --cutoff-hz 10 --json")
     assert code == 0
     assert "other simulators pass over them" in err
+
+
+def test_free_runs_begin_as_stretched_and_warm_as_the_log_was(truth):
+    elbow = truth.coordinate_names[2]
+    stretched = FrictionTerm(2, elbow, "hysteresis", 0.1), 4.0
+    warm = FrictionTerm(2, elbow, "coulomb_warming", 4.0), -0.2
+    plant = SimulatedArm(truth, friction=Friction(terms=(stretched, warm)))
+    motion = random_motion(truth, 3, 8.0)
+    robot = run(plant, ComputedTorque(truth, 400.0, 40.0), motion)
+    fitted = aw.identify(truth, robot, friction=(stretched[0], warm[0]))
+    # With the numbers of the robot itself.
+    values = np.concatenate([truth.parameters, [stretched[1], warm[1]]])
+    gap = measure_gap(replace(fitted, all_parameters=values), [robot])
+    assert np.all(1e3 * gap.position_error < 1.0)
 
 
 @pytest.mark.parametrize("bandwidth", [None, 1.0, 400.0])

@@ -32,6 +32,7 @@ from armwise.programs import Backend, resolve_backend
 from armwise.regression import FrictionModel
 
 if TYPE_CHECKING:
+    from jaxtyping import Float
     from numpy.typing import ArrayLike
 
     from armwise.plants.sensors import Sampler
@@ -108,11 +109,11 @@ class SimulatedArm(RiggedPlant):
             speed_bound=speed_bound,
         )
         moving: PlantEngine = self._engine
+        self._further = FrictionModel(
+            arm, friction.terms, batch, friction.smoothing, clock.tick
+        )
         if friction.terms:
-            model = FrictionModel(
-                arm, friction.terms, batch, friction.smoothing, clock.tick
-            )
-            moving = FrictionEngine(self._engine, model)
+            moving = FrictionEngine(self._engine, self._further)
         self._backend = backend
         mounted = IDEAL_SENSORS if sensors is None else tuple(sensors)
         # The truth of large batches would take more memory than their measurements.
@@ -123,6 +124,14 @@ class SimulatedArm(RiggedPlant):
     def joint_names(self) -> tuple[str, ...]:
         """Names of the coordinates, in order."""
         return self.arm.coordinate_names
+
+    def restore_friction(self, states: Float[np.ndarray, "terms batch"]) -> None:
+        """Go on as if further friction terms had been through a motion, after a reset.
+
+        Args:
+            states: Of every term and arm: `Columns.friction_states`.
+        """
+        self._further.restore(states, None)
 
     def coast(self, tau: ArrayLike, steps: int) -> State:
         """Hold torques for many steps of the plant, measuring nothing on the way.

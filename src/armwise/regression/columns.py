@@ -27,7 +27,7 @@ from armwise.regression.friction_columns import FrictionColumns, Warmth
 from armwise.regression.signals import Signals, friction_direction, torque_rate
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Float
+    from jaxtyping import Bool, Float, Int
 
     from armwise.programs import Kernel
 
@@ -277,6 +277,19 @@ class Columns:
                 own = matrix[first : first + len(terms)]
                 columns[part, i, list(terms)] = own.T
         return columns
+
+    def friction_states(
+        self, samples: Signals, rows: Int[np.ndarray, " rows"]
+    ) -> Float[np.ndarray, "terms rows"]:
+        """How the motion before some rows has left friction terms with a memory.
+
+        For `FrictionModel.restore`: a simulation that goes on from there.
+        """
+        drives = self.dynamics.mechanism.drive_rows
+        # Springs and warmth do not depend on a direction that is shown.
+        shown = np.zeros((len(samples), len(drives)))
+        terms = FrictionColumns(self.friction, drives, samples, shown, self.heat)
+        return terms.states(rows)
 
     def signals(self, samples: Signals) -> tuple[str, list[np.ndarray]]:
         """Which traced rows explain such samples, and the signals they take.

@@ -13,7 +13,7 @@ from armwise.regression.low_pass import filter_reach, low_pass
 from armwise.regression.signals import Signals, averaged_sign
 
 if TYPE_CHECKING:
-    from jaxtyping import Float
+    from jaxtyping import Float, Int
 
 # A chunk of 28 columns takes 1.8 MB; its margins are a tenth of it.
 _CHUNK = 8000
@@ -102,6 +102,21 @@ class FrictionColumns:
             motion = self._motion(term.joint, there, direction, load, temperature)
             columns.append(term.torque(motion))
         return columns
+
+    def states(self, rows: Int[np.ndarray, " rows"]) -> Float[np.ndarray, "terms rows"]:
+        """What the terms' springs are stretched by, or how warm drives are, at rows.
+
+        In [rad] or [m], and in [W]; zero of terms without a state.
+        """
+        there, every = rows + self._first, slice(0, len(self._whole))
+        values = np.zeros((len(self.terms), len(rows)))
+        for k, term in enumerate(self.terms):
+            if term.kind.remembers:
+                stop = self._stop(term.joint, term.scale)
+                values[k] = term.scale * stop.values(every)[there]
+            elif term.kind.uses_heat:
+                values[k] = self._warmth(term.joint, term.scale).values(every)[there]
+        return values
 
     def _motion(
         self,

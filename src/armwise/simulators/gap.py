@@ -462,6 +462,11 @@ def _in_armwise(
         sensors=(),
     )
     plant.reset(samples.q[index[:, 0]], samples.qd[index[:, 0]])
+    if subject.estimate is not None:
+        # Gears that were stretched and warm by then would else be as new in every run.
+        terms = tuple(term for term, _ in subject.friction.terms)
+        columns = replace(subject.estimate.columns, friction=terms)
+        plant.restore_friction(columns.friction_states(samples, index[:, 0]))
     positions = np.empty((*index.shape, samples.dof))
     positions[:, 0] = samples.q[index[:, 0]]
     for row in range(index.shape[1] - 1):
