@@ -228,7 +228,7 @@ class Growth:
             iterations=iterations, prior=joint.prior,
         )  # fmt: skip
         ends = ranked(self.roller, joint.windows, fits, joint.prior)
-        joint.valleys = [joint.model, *(fit.values for fit in ends)]
+        joint.valleys = [joint.model, *(fit.values for fit in ends[1:])]
         joint.best = dict(ends[0].values)
         joint.fits = self._halved(joint, joint.names, joint.best, self.steps)
         self.errors[joint.number] = self._left_out(joint, joint.fits)

@@ -430,7 +430,7 @@ class _Identification(JointMotions):
             doubt_derivative(self.roller, joint, start)
             fit = fit_servo(
                 self.roller, joint.motions, start, names,
-                iterations=6 if self.dof == 1 else 2, prior=joint.prior,
+                iterations=6 if self.dof == 1 else 4, prior=joint.prior,
             )  # fmt: skip
             fit = in_any_form(joint, self._without_idle(joint, fit))
             fits.append(resolved(self.roller, joint.motions, fit, joint.prior))
@@ -471,8 +471,9 @@ class _Identification(JointMotions):
         # One joint alone may take its time.
         is_alone = self.dof == 1
         valleys = [without(values, joint.names) for values in joint.valleys]
-        starts = self._lowest_first(joint, [*joint.models, *valleys])
-        starts = starts[: 3 if is_alone else 2]
+        starts: list[Values] = [*joint.models]
+        if not is_alone:
+            starts = self._lowest_first(joint, [*starts, *valleys])[:2]
         if "stribeck_shape" in joint.names:
             # Between shapes there are valleys, too.
             starts += shape_starts(starts[0])[1:]
