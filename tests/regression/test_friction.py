@@ -239,12 +239,21 @@ def test_friction_that_builds_up_and_falls_with_speed_is_selected(
     assert (0, "hysteresis") in {(t.joint, t.form) for t, _ in chosen.friction}
 
 
-def test_the_narrowest_hysteresis_is_not_selected_alone(arm, data):
-    """A pause that no encoder shows would look alike."""
+@pytest.mark.parametrize(("beside", "is_taken"), [(0.0, True), (0.4, False)])
+def test_the_narrowest_hysteresis_is_selected_alone_if_plain(
+    arm, data, beside, is_taken
+):
+    """A pause that no encoder shows would look alike, but leave other errors."""
     truth = Columns(arm, (term("hysteresis", 0, 1e-3),))
     shape = truth.friction_columns(data, slice(0, len(data)))[..., 0]
-    chosen = select_friction(arm, replace(data, tau=data.tau + 0.3 * shape)).terms
-    assert not chosen or any(t.scale > 1e-3 for t in chosen)
+    other = beside * np.sin(3.0 * data.time)[:, None]
+    tau = data.tau + 0.3 * shape + other
+    widths = [
+        t.scale
+        for t in select_friction(arm, replace(data, tau=tau)).terms
+        if t.form == "hysteresis" and t.joint == 0
+    ]
+    assert (widths == [1e-3]) == is_taken
 
 
 def test_scales_are_chosen_again_beside_the_others_and_stand_ins_dropped(
@@ -394,6 +403,23 @@ def test_friction_with_a_memory_is_taken_for_what_it_explains_around_reversals()
     # and pauses too short to be seen leave as much as half a hundredth of the torque.
     torque *= 10.0
     assert gain(surely, surely + 0.5) == 0.0
+
+
+@pytest.mark.parametrize(("turns", "is_taken"), [(7, True), (2, False)])
+def test_friction_with_a_memory_need_not_help_where_nothing_reverses(turns, is_taken):
+    """But it must wherever something does: a joint that sticks twice looks alike."""
+    around = np.where(np.arange(10) < turns, 70.0 / turns, 0.01)
+    left_over = np.where(np.arange(10) < turns, 7.0 / turns, 0.009)
+    fitted = np.full(10, 1.0)
+    # Rows far from reversals pay a little where nothing is gained.
+    price = np.where(np.arange(10) < 7, 1.0, 1.05)
+    before, after = (
+        np.stack([own, own + more])
+        for own, more in ((fitted, around), (price, left_over))
+    )
+    torque = np.array([1e4, 1.2e4])
+    worth = friction_search.worth_of_terms(before, after, torque, remembers=True)
+    assert (worth > 0.0) == is_taken
 
 
 def test_what_shows_around_reversals_alone_is_no_function_of_speed():

@@ -48,10 +48,16 @@ that sticks for a moment is not, and is better explained without a memory."""
 # On plants without it, joints that stick let hysteresis take at most half of the
 # squared error of moving rows away; on plants whose friction builds up and then falls
 # with speed (LuGre's), 84 % and more, for 1 to 5 % of that in rows far from reversals.
-_PLAINLY, _PRICE = 0.75, 0.1
+PLAINLY, _PRICE = 0.75, 0.1
 """Fall of the squared error of all rows from which on hysteresis is plainly there, and
 the fraction of it that rows far from reversals may then pay: what is else missing there
 must not keep it out."""
+
+# Judgement: in simulated joints that stick, which a few stretches show, 1.6 at most; in
+# those whose friction builds up over a distance 4.4 and more.
+_SURE_AROUND = 3.0
+"""Standard errors, from stretch to stretch, by which hysteresis that is plainly there
+must lower the error around reversals."""
 
 # Judgement: in simulated joints that stick for 20 to 40 ms, up to 0.4 %.
 _PAUSES = 0.005
@@ -98,15 +104,19 @@ def worth_of_terms(
     is_sure = sureness[int(remembers)] >= _LEAST_ERRORS
     is_clear = (helped >= _MOST_FOLDS) & is_sure
     # What takes half of the error away, of rows of both kinds, where it matters
-    # most, need not help where there is little to be gained.
-    is_large = np.all(gain >= MOST) & (helped > 0.5) & (sureness >= 1.0)
+    # most, need not help where there is little to be gained; nor need a memory in
+    # stretches without a reversal.
+    is_plain = remembers and bool(gain[1] >= PLAINLY)
+    is_plain = is_plain and _sureness_around(before, after) >= _SURE_AROUND
+    is_large = np.all(gain >= MOST) | is_plain
+    is_large = is_large & (helped > 0.5) & (sureness >= 1.0)
     is_clear = (gain >= least) & (is_clear | is_large)
     judged = slice(1, 2) if remembers else slice(0, 2)
     # Neither kind may get worse on the whole. With a memory all rows are fitted,
     # and those far from a reversal may pay for it, by as much as is no harm.
     sizes = [np.sqrt(np.maximum(x.sum(axis=1), 0.0)) for x in (before, after)]
     spoilt = _MOST_SPOILT * sizes[0]
-    if remembers and gain[1] >= _PLAINLY:
+    if remembers and gain[1] >= PLAINLY:
         price = _PRICE * (before[1] - after[1]).sum()
         spoilt = np.maximum(spoilt, np.sqrt(sizes[0] ** 2 + price) - sizes[0])
     allowed = np.minimum(_MOST_HARM * np.sqrt(torque), spoilt)
@@ -127,6 +137,18 @@ def _explains_reversals(
     """Whether terms take half of the squared error of rows around reversals away."""
     was, now = (float((every - fitted).sum()) for fitted, every in (before, after))
     return now <= (1.0 - MOST) * was
+
+
+def _sureness_around(
+    before: Float[np.ndarray, "2 folds"], after: Float[np.ndarray, "2 folds"]
+) -> float:
+    """Standard errors by which the error's logarithm falls around reversals."""
+    was, now = (every - fitted for fitted, every in (before, after))
+    # A stretch without a reversal has no error there, but for rounding.
+    least = max(1e-6 * float(was.sum()), 1e-300)
+    falls = np.log(np.maximum(was, least) / np.maximum(now, least))
+    spread = float(np.std(falls, ddof=1)) / np.sqrt(falls.size)
+    return float(falls.mean()) / max(spread, 1e-300)
 
 
 def _pairs(errors: Float[np.ndarray, "kinds folds"]) -> np.ndarray:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from armwise.identification.friction_fits import RIDGE, StretchFits, Train
-from armwise.identification.friction_guards import worth_of_terms
+from armwise.identification.friction_guards import PLAINLY, worth_of_terms
 from armwise.identification.methods.least_squares import WeightedLeastSquares
 from armwise.identification.problem import pose_problem
 from armwise.regression import (
@@ -497,10 +497,11 @@ class FrictionSearch:
             if kind.brakes and np.any(steps[:, i] <= 0.0):
                 continue
             # The best of several widths owes that to chance as well.
-            if kind.remembers and (together[1] or k == narrowest):
+            if kind.remembers and together[1]:
                 continue
             gain = self._gain(was, trial[..., i], joints, kind.remembers)
-            best = max(best, (gain, (k,)))
+            if k != narrowest or gain >= PLAINLY:
+                best = max(best, (gain, (k,)))
         return best if best[0] > 0.0 else (0.0, ())
 
     def _together(
@@ -519,8 +520,10 @@ class FrictionSearch:
         widths = [i for i, form in enumerate(forms) if form == "hysteresis"]
         wider = [i for i in widths if candidates[i] != narrowest]
         best = self._braking(was, candidates, wider, solved)
-        if best[1] and wider != widths:
-            best = max(best, self._braking(was, candidates, widths, solved))
+        if wider != widths:
+            every = self._braking(was, candidates, widths, solved)
+            if best[1] or every[0] >= PLAINLY:
+                best = max(best, every)
         return best
 
     def _falls(self, drive: int, selection: Sequence[int]) -> list[int]:
@@ -577,7 +580,8 @@ class FrictionSearch:
         """A drive's narrowest hysteresis, unless it has one already.
 
         A pause too short for the encoder to show moves a reversal as a spring of that
-        width would: alone, they are not to be told apart.
+        width would: alone, they are not to be told apart, unless it takes plainly more
+        away than pauses do.
         """
         own = [
             k
