@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from armwise.identification.friction_fits import RIDGE, StretchFits, Train
-from armwise.identification.friction_guards import PLAINLY, worth_of_terms
+from armwise.identification.friction_guards import exceeds_pauses, worth_of_terms
 from armwise.identification.methods.least_squares import WeightedLeastSquares
 from armwise.identification.problem import pose_problem
 from armwise.regression import (
@@ -500,7 +500,7 @@ class FrictionSearch:
             if kind.remembers and together[1]:
                 continue
             gain = self._gain(was, trial[..., i], joints, kind.remembers)
-            if k != narrowest or gain >= PLAINLY:
+            if k != narrowest or self._exceeds_pauses(gain, was, joints):
                 best = max(best, (gain, (k,)))
         return best if best[0] > 0.0 else (0.0, ())
 
@@ -522,9 +522,17 @@ class FrictionSearch:
         best = self._braking(was, candidates, wider, solved)
         if wider != widths:
             every = self._braking(was, candidates, widths, solved)
-            if best[1] or every[0] >= PLAINLY:
+            joints = self._joints[candidates[0]]
+            if best[1] or self._exceeds_pauses(every[0], was, joints):
                 best = max(best, every)
         return best
+
+    def _exceeds_pauses(
+        self, gain: float, was: Float[np.ndarray, "rows folds"], joints: np.ndarray
+    ) -> bool:
+        """Whether hysteresis with the narrowest width explains more than pauses do."""
+        torque = float(self._torque[1, joints].sum())
+        return exceeds_pauses(gain, float(was[1].sum()), torque)
 
     def _falls(self, drive: int, selection: Sequence[int]) -> list[int]:
         """Some Stribeck speeds of a drive, if it has none."""
