@@ -102,6 +102,37 @@ def test_simulators_get_the_servos_that_were_fitted_for_them(rough, tmp_path):
     assert not aw.export(rough, tmp_path / "s.json", to="json").losses
 
 
+def test_a_file_reads_joints_from_where_the_description_does(servo, tmp_path):
+    moved = rig.truth(servo.arm, zero=0.03)
+    log = rig.recording(moved, 3)
+    path = tmp_path / "servo.xml"
+    result = aw.export(moved, path, to="mjcf", recordings=[log])
+    assert {loss.effect: loss.cost for loss in result.losses}["joint zero"] == (
+        pytest.approx(0.03)
+    )
+    measured = measure_gap(path, [log]).position_error
+    assert measured == pytest.approx(result.cost, rel=0.1)
+
+
+def test_servos_move_the_arm_with_its_load(servo, run):
+    values = servo.arm.parameters.copy()
+    values[servo.arm.layout.links] *= 3.0
+    heavy = servo.arm.with_parameters(values)
+    aw.save_arm(heavy, "heavy.urdf")
+    write_servo(replace(servo, gains=(1.0, 2.0)), "bench.json")
+    aw.write_recording(rig.recording(servo.on(heavy), 1), "log.csv")
+    errors = []
+    for words in ("", " --on heavy.urdf"):
+        line = f"armwise gap bench.json log.csv --register 1 --json{words}"
+        code, out, err = run(line)
+        assert code == 0, err
+        assert ("--on names the arm with the load" in err) == (not words)
+        errors.append(max(json.loads(out)["gap"]["mrad"]))
+    assert errors[0] > 10.0 > 1.0 > errors[1]
+    code, _, err = run("armwise gap bench.json log.csv --register 1 --on panda")
+    assert code == 1, err
+
+
 def test_an_arm_that_runs_away_has_no_figure(rough, log, tmp_path, monkeypatch):
     monkeypatch.setattr(servo_export, "_RUN_AWAY", 1e-3)
     result = aw.export(rough, tmp_path / "s.xml", to="mjcf", recordings=[log])

@@ -145,6 +145,12 @@ GainRegister = Annotated[
 ]
 """What multiplies a servo's stiffness."""
 
+LoadedArm = Annotated[
+    str | None,
+    typer.Option("--on", help="Arm that servos move, with its load; servo.json's own."),
+]
+"""The description of an arm with what it carried in a log."""
+
 ServoCalibration = Annotated[
     Path | None,
     typer.Option(
@@ -341,12 +347,15 @@ def load_model(arm: str) -> Arm | Estimate:
     return read_estimate(path)
 
 
-def load_servo(arm: str, register: float | None = None) -> Servo | None:
+def load_servo(
+    arm: str, register: float | None = None, loaded: str | None = None
+) -> Servo | None:
     """Load the servos that ARM names; None if it names something else.
 
     Args:
         arm: The file.
         register: What their gain register holds, if they have one.
+        loaded: The arm that they move, with its load; that of the file if None.
     """
     path = Path(arm)
     # By content: a file of servos says so in its first lines.
@@ -355,6 +364,14 @@ def load_servo(arm: str, register: float | None = None) -> Servo | None:
     from armwise.servos import read_servo
 
     servo = read_servo(path)
+    if loaded is not None:
+        servo = servo.on(load_named(loaded))
+    elif servo.gains:
+        from armwise.cli.output import warn
+
+        # Registers are those of a bench, whose logs differ in their loads, too.
+        warn(f"The servos move {servo.arm.name} as it is in {path.name}: --on names "
+             "the arm with the load of a log.")  # fmt: skip
     return servo if register is None else servo.with_gain(register)
 
 

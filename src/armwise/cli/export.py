@@ -13,6 +13,7 @@ from armwise.cli.arguments import (
     Columns,
     CutoffHz,
     GainRegister,
+    LoadedArm,
     Logs,
     MappingFile,
     Seed,
@@ -64,6 +65,7 @@ def export(
     skip_bad_rows: SkipBadRows = False,
     calibration: ServoCalibration = None,
     register: GainRegister = None,
+    loaded: LoadedArm = None,
     json: AsJson = False,
 ) -> None:
     """Write an estimate or servos for a simulator, and what it cannot express.
@@ -77,7 +79,7 @@ def export(
     from armwise.identification import Estimate
     from armwise.recordings import load_mapping, prepare
 
-    servo = load_servo(arm, register)
+    servo = load_servo(arm, register, loaded)
     model = servo or load_model(arm)
     data, recordings = None, []
     if log:
@@ -178,6 +180,7 @@ def gap(
     skip_bad_rows: SkipBadRows = False,
     calibration: ServoCalibration = None,
     register: GainRegister = None,
+    loaded: LoadedArm = None,
     json: AsJson = False,
 ) -> None:
     """Replay logs in a simulator and measure how far it is from the robot.
@@ -194,7 +197,9 @@ def gap(
     from armwise.cli.output import progress_bar
     from armwise.report import write_gap_report
 
-    model, (described, mapped) = _model(arm, mapping, plain_logs(logs), register)
+    model, (described, mapped) = _model(
+        arm, mapping, plain_logs(logs), register, loaded
+    )
     options = (described, mapped, column, skip_bad_rows)
     recordings = read_servo_logs(logs, *options, calibration)
     with progress_bar("Replay", quiet=json) as report:
@@ -225,10 +230,14 @@ def gap(
 
 
 def _model(
-    arm: str, mapping: Path | None, logs: list[Path], register: float | None
+    arm: str,
+    mapping: Path | None,
+    logs: list[Path],
+    register: float | None,
+    loaded: str | None,
 ) -> tuple[Any, tuple[Arm, LogMapping | None]]:
     """What is replayed, and the arm and mapping that logs are read with."""
-    servo = load_servo(arm, register)
+    servo = load_servo(arm, register, loaded)
     if servo is not None:
         from armwise.recordings import load_mapping
 

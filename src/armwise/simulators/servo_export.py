@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from armwise.arms import Arm, number, quoteattr, simulator_file
-from armwise.errors import ArgumentError
+from armwise.errors import ArgumentError, RecordingError
 from armwise.files import json_text, write_atomically
 from armwise.recordings import Recording
 from armwise.servos import (
@@ -43,6 +43,10 @@ _RATE, _EARLY = "derivative of the set-point", "delay below zero"
 """Effects of one parameter, of which a part has words: actuators damp by a derivative
 gain, and act late."""
 
+_ZERO = "joint zero"
+"""Joints of a file count from where the description does, not from where the log does:
+what it reads is as far off."""
+
 _EFFECTS = {
     "delay": ("delay",),
     _EARLY: ("delay",),
@@ -63,9 +67,9 @@ _EFFECTS = {
 }
 """Effects that some target has no words for, and their parameters."""
 
-_OF_COMMANDS = ("delay", _EARLY, _RATE, "acceleration limit", "slew limit")
-"""Effects that set-points written to the simulator could hold; servos are fitted again
-without the others."""
+_OF_COMMANDS = ("delay", _EARLY, _RATE, "acceleration limit", "slew limit", _ZERO)
+"""Effects that set-points written to the simulator, and a reading's shift, could hold;
+servos are fitted again without the others."""
 
 _STEP = 1e-3
 """Physics step in [s] that delays in steps are counted in."""
@@ -106,8 +110,14 @@ def servo_losses(
     weights = np.array([len(m.time) for m in motions], dtype=float)
 
     def cost(names: Sequence[str]) -> Float[np.ndarray, " dof"]:
-        runs = _without(servo, names).rollouts(motions)
-        means = [np.abs(a - b).mean(axis=0) for a, b in zip(runs, whole, strict=True)]
+        lacking = _without(servo, names)
+        shift = lacking.values["zero"] if _ZERO in names else 0.0
+        try:
+            runs = lacking.rollouts(motions)
+        except RecordingError:  # it is beyond all numbers
+            return np.full(servo.arm.dof, np.inf)
+        pairs = zip(runs, whole, strict=True)
+        means = [np.abs(a + shift - b).mean(axis=0) for a, b in pairs]
         mean = np.asarray(weights @ means / weights.sum())
         # One joint that whirls shakes all others.
         ran_away = not np.all(mean <= _RUN_AWAY)
@@ -132,7 +142,8 @@ def _without(servo: Servo, names: Sequence[str]) -> Servo:
     if any(name in _EFFECTS and name not in _OF_COMMANDS for name in names):
         servo = servo.simplified()
     values = dict(servo.values)
-    for parameter in [p for n in names for p in _EFFECTS.get(n, ()) if n != _RATE]:
+    removed = [name for name in names if name not in (_RATE, _ZERO)]
+    for parameter in [p for name in removed for p in _EFFECTS.get(name, ())]:
         none = np.full(servo.arm.dof, PARAMETERS[parameter].absent)
         is_early = _EARLY in names and "delay" not in names
         if parameter == "delay" and is_early:
