@@ -172,6 +172,20 @@ def test_an_estimate_is_an_arm_wherever_one_is_asked_for(described, data, tmp_pa
     assert alone.prior_arm.parameter_names == described.parameter_names
 
 
+def test_another_load_in_validation_is_named(arm, data):
+    values = arm.parameters.copy()
+    held = arm.layout.link(len(arm.links) - 1)
+    # Two kilograms, a tenth of a metre along the last link.
+    values[held] += [2.0, 0.0, 0.0, 0.2, 0.02, 0.0, 0.0, 0.02, 0.0, 0.0]
+    tau = aw.Dynamics(arm.with_parameters(values)).inverse_dynamics
+    other = replaced(data, tau=tau(data.q, data.qd, data.qdd))
+    texts = [w.text for w in weighted(arm, data, validation=other).warnings]
+    (text,) = [text for text in texts if "In validation the arm carries" in text]
+    assert "2 kg more than in the fit" in text
+    quiet = weighted(arm, data, validation=data).warnings
+    assert not any(w.code == "load-changed" for w in quiet)
+
+
 def test_terms_of_another_estimate_are_fitted_anew(described, data):
     term = aw.identification.FrictionTerm(0, "joint_1", "stribeck", 0.1)
     first = aw.identify(described, data, friction=[term])

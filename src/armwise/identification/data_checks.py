@@ -20,6 +20,7 @@ import numpy as np
 from armwise.dynamics import Dynamics
 from armwise.errors import EstimateWarning
 from armwise.identification.other_readings import (
+    LEAST_LOAD,
     READINGS,
     other_clocks,
     read_otherwise,
@@ -59,9 +60,6 @@ _SIZES = {
 """Sizes that matter and make sense: relative gain, 1.7° of an encoder, 2.9° of the
 mount, 8 % of gravity (4 % of time), 30 % of friction. Below, a deviation does no harm;
 beyond, it stands for something else."""
-
-_LOAD = 0.02
-"""Change of the load between logs that matters, as a fraction of the arm's mass."""
 
 # Power: Gaussian residuals of some ten independent rows hardly reach five.
 _BURST = 25.0
@@ -608,7 +606,7 @@ def _changed_load(
     moments = np.linalg.lstsq(unexplained, rows.residual, rcond=1e-9)[0]
     mass = float(moments[0])
     total = sum(link.inertia.mass for link in problem.columns.arm.links)
-    if abs(mass) < _LOAD * total:
+    if abs(mass) < LEAST_LOAD * total:
         return []
 
     def changed(value: float) -> EstimateWarning:

@@ -13,7 +13,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from armwise.errors import EstimateWarning
-from armwise.identification.other_readings import pushed_along, stride_over
+from armwise.identification.other_readings import (
+    other_load,
+    pushed_along,
+    stride_over,
+)
 from armwise.identification.validation import (
     REVERSAL,
     Agreement,
@@ -112,7 +116,10 @@ def diagnose(
         warnings += _compare_with_description(estimate.prior_arm, agreement)
     pushed = [] if not estimate.samples else pushed_along(estimate, _POOR_FIT)
     # What a column of the wrong sign leaves says nothing of where friction is wrong.
-    warnings += pushed or [*_unexplained(estimate), *_concentrated(estimate)]
+    loaded = [] if pushed else other_load(estimate)
+    # Nor does another load.
+    where = [] if loaded else _concentrated(estimate)
+    warnings += pushed or [*_unexplained(estimate), *loaded, *where]
     warnings += [*_overfitted(estimate), *_extrapolates(estimate)]
     return tuple(warnings)
 

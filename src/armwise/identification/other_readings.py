@@ -365,3 +365,43 @@ def pushed_along(estimate: Estimate, least: float) -> list[EstimateWarning]:
         "its sign (mapping: scale = -1)."
     )
     return [EstimateWarning("torque-sign-flipped", text)]
+
+
+LEAST_LOAD = 0.02
+"""Change of the load between logs that matters, as a fraction of the arm's mass."""
+
+# Judgement: friction that is wrong looks like a load in part; half of it does not.
+_IS_LOAD = 0.5
+"""Part of the squared errors of validation that a load must explain."""
+
+
+def other_load(estimate: Estimate) -> list[EstimateWarning]:
+    """Say that the arm carries another load in validation, if that explains most."""
+    runs = [run for run in estimate.validation_samples if len(run)]
+    if not runs:
+        return []
+    arm, columns = estimate.prior_arm, estimate.columns
+    first = arm.layout.link(len(arm.links) - 1).start
+    # Mass and first moments on the last link.
+    units = np.eye(arm.layout.size)[first : first + 4]
+    std = np.maximum(estimate.torque_std, 1e-12)
+    errors, loads = [], []
+    for run in [run[:: stride_over(runs)] for run in runs]:
+        errors.append((run.tau - estimate.predict(run)) / std)
+        torques = [columns.link_torque(run, unit) for unit in units]
+        own = [torque(run.q, run.qd, run.qdd) / std for torque in torques]
+        loads.append(np.stack(own, axis=2))
+    error = np.concatenate(errors).reshape(-1)
+    load = np.concatenate(loads).reshape(-1, 4)
+    moments = np.linalg.lstsq(load, error, rcond=1e-9)[0]
+    unexplained = float(np.sum((error - load @ moments) ** 2))
+    is_load = unexplained < (1.0 - _IS_LOAD) * float(error @ error)
+    mass, total = float(moments[0]), sum(link.inertia.mass for link in arm.links)
+    if not is_load or abs(mass) < LEAST_LOAD * total:
+        return []
+    more = "more" if mass > 0 else "less"
+    text = (
+        f"In validation the arm carries {abs(mass):.2g} kg {more} than in the fit. "
+        "Validate with the load of the fit; a load itself with identify-load."
+    )
+    return [EstimateWarning("load-changed", text)]
