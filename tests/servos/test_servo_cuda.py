@@ -6,6 +6,8 @@ Without a GPU its kernels are compiled by the host's compiler, one thread after 
 from __future__ import annotations
 
 import ctypes
+import shutil
+import subprocess
 
 import numpy as np
 import pytest
@@ -125,6 +127,28 @@ def same_sums(folder, joints):
     close(ours.information, theirs.information)
     scale = np.linspace(1e-3, 3e-3, len(owners))
     close(gpu.costs(motions, tables, scale), c.costs(motions, tables, scale))
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="there is no g++")
+@pytest.mark.parametrize("joints", [1, 2])
+def test_kernels_are_c_plus_plus_as_gpus_compile_it(
+    always, tmp_path, monkeypatch, joints
+):
+    """C's own initialisers and the like pass here, and on no GPU."""
+
+    class Strict(HostDevice):
+        def compile(self, source):
+            command = ["g++", "-std=c++17", "-pedantic-errors", "-fsyntax-only"]
+            text = HOST.split("\n", 1)[1] + source
+            done = subprocess.run(
+                [*command, "-x", "c++", "-"], input=text, text=True, capture_output=True
+            )
+            assert done.returncode == 0, done.stderr
+            raise InterruptedError
+
+    monkeypatch.setattr("armwise.servos.cuda.device", Strict)
+    with pytest.raises(InterruptedError):
+        same_sums(tmp_path, joints)
 
 
 @pytest.mark.parametrize("joints", [1, 2])
