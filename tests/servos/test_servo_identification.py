@@ -23,7 +23,12 @@ from armwise.servos import (
     read_servo,
     write_servo,
 )
-from armwise.servos.doubts import doubt_derivative, in_any_form, with_own_scale
+from armwise.servos.doubts import (
+    doubt_derivative,
+    in_any_form,
+    with_even_load,
+    with_own_scale,
+)
 from armwise.servos.fit import (
     TORQUES,
     Prior,
@@ -51,7 +56,12 @@ from armwise.servos.motions import (
     servo_motion,
 )
 from armwise.servos.rollout import Roller
-from armwise.servos.starts import borrowed, profile_starts, shape_starts
+from armwise.servos.starts import (
+    borrowed,
+    profile_starts,
+    shape_starts,
+    with_torques,
+)
 from tests.servos import rig
 
 
@@ -854,6 +864,41 @@ def test_positions_tell_whether_commands_are_truncated(robot, is_truncated):
     goals = course.motions[0].goals
     assert np.array_equal(goals, logged[0]) != is_truncated
     assert np.array_equal(joints[1].motions[0].goals[:, 0], goals[:, 1])
+
+
+@pytest.mark.parametrize("factor", [0.95, 1.05])
+def test_load_friction_is_alike_both_ways_where_motions_do_not_tell(robot, factor):
+    """A servo that much stronger, with other friction of the load, moves alike."""
+    servo = rig.truth(robot, driving=0.07, back_driven=0.07)
+    course, joints = course_of(robot, servo, [rig.recording(servo, k) for k in (0, 1)])
+    joint = joints[0]
+    true = joint.fits[0]
+    uneven = with_torques(true, factor) | {
+        "driving": factor * 1.07 - 1.0,
+        "back_driven": 1.0 - factor * 0.93,
+    }
+    joint.names = (*joint.names, "driving")
+    joint.apart = dict.fromkeys(joint.names, 0.0)
+    joint.offset = np.zeros(len(joint.names))
+    found = with_even_load(course.roller, joint, uneven)
+    for name in ("stiffness", "coulomb", "driving", "back_driven"):
+        assert found[name] == pytest.approx(true[name], rel=1e-9)
+    assert joint.names[-1] == "back_driven"
+    assert len(joint.offset) == len(joint.names)
+    # Two standard deviations reach the servo that was found.
+    apart = abs(uneven["stiffness"] - true["stiffness"])
+    assert 2.0 * joint.apart["stiffness"] == pytest.approx(apart)
+
+
+def test_load_friction_differs_where_motions_tell(robot):
+    """Inertia is not friction's: a rotor that is far off shows."""
+    servo = rig.truth(robot, driving=1.2, armature=0.05)
+    course, joints = course_of(robot, servo, [rig.recording(servo, k) for k in (0, 1)])
+    joint = joints[0]
+    joint.apart = dict.fromkeys(joint.names, 0.0)
+    found = with_even_load(course.roller, joint, joint.fits[0])
+    assert found == joint.fits[0]
+    assert not any(joint.apart.values())
 
 
 @pytest.mark.parametrize("has_gravity", [True, False])

@@ -77,6 +77,35 @@ def with_own_scale(
     return servos[best]
 
 
+def with_even_load(
+    roller: Roller, joint: ServoJoint, values: Values
+) -> dict[str, float]:
+    """Return a joint's servo, its load friction alike both ways unless windows object.
+
+    A servo whose torques are all f times as large, and whose friction is f (1 + d) − 1
+    of the load that it drives and 1 − f (1 − b) of what drives it, moves alike but for
+    inertia: of that valley the middle is taken, and intervals reach the fit.
+    """
+    driving, driven = values["driving"], values["back_driven"]
+    if driving == driven:
+        return dict(values)
+    factor = 2.0 / (2.0 + driving - driven)
+    even = with_torques(values, factor)
+    even |= dict.fromkeys(("driving", "back_driven"), factor * (1.0 + driving) - 1.0)
+    own, other = errors_together(roller, joint.windows, [values, even])
+    if standing(other - own) > _TOLD:
+        return dict(values)
+    for name in [n for n in ("driving", "back_driven") if n not in joint.names]:
+        joint.names = (*joint.names, name)
+        joint.offset = np.append(joint.offset, 0.0)
+        joint.apart[name] = 0.0
+    for name in joint.names:
+        # Two standard deviations reach as far.
+        apart = 0.5 * abs(even[name] - values[name])
+        joint.apart[name] = max(joint.apart[name], apart)
+    return even
+
+
 def doubt_limit(roller: Roller, joint: ServoJoint, values: Values) -> None:
     """Let a limit's interval hold that of the other form, if windows do.
 

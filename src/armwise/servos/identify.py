@@ -23,6 +23,7 @@ from armwise.servos.doubts import (
     doubt_derivative,
     doubt_limit,
     in_any_form,
+    with_even_load,
     with_own_scale,
 )
 from armwise.servos.fit import (
@@ -426,10 +427,13 @@ class _Identification(JointMotions):
                 # As where servos are first taken to be alike, of all rows.
                 start = alike.values if near < ALIKE * own else start
             start = with_own_scale(self.roller, joint, start)
+            if self.dof == 1:
+                # Servos of an arm lend each other the scale of their torques.
+                start = with_even_load(self.roller, joint, start)
             doubt_limit(self.roller, joint, start)
             doubt_derivative(self.roller, joint, start)
             fit = fit_servo(
-                self.roller, joint.motions, start, names,
+                self.roller, joint.motions, start, joint.names,
                 iterations=6 if self.dof == 1 else 4, prior=joint.prior,
             )  # fmt: skip
             fit = in_any_form(joint, self._without_idle(joint, fit))
