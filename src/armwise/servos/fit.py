@@ -29,7 +29,7 @@ from armwise.servos.rollout import (
 if TYPE_CHECKING:
     from jaxtyping import Float
 
-_DAMPINGS = (0.0, 0.1, 1.0)
+_DAMPINGS = (0.0, 0.1, 3.0)
 """Levenberg-Marquardt damping, of the diagonal, tried at once in one batch: with a
 shorter step four, as many as are rolled out together."""
 
