@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from armwise.arms import Arm
 
 
-class Prepared(Protocol):
+class HasPreparation(Protocol):
     """What knows how a log was prepared: samples, and estimates of them."""
 
     @property
@@ -41,7 +41,7 @@ def prepare(
     cutoff_hz: float | None = None,
     *,
     arm: Arm | None = None,
-    like: Prepared | Preparation | None = None,
+    like: HasPreparation | Preparation | None = None,
     lag: float | None = None,
     velocity: Literal["auto", "measured", "position"] = "auto",
     derivatives: Literal["differences", "spline"] = "differences",
@@ -156,7 +156,7 @@ def _check_joints(recordings: Sequence[Recording], arm: Arm) -> None:
             )
 
 
-def _preparation_of(like: Prepared) -> Preparation:
+def _preparation_of(like: HasPreparation) -> Preparation:
     preparation = getattr(like, "preparation", None)
     if not isinstance(preparation, Preparation):
         raise ArgumentError(
@@ -170,7 +170,7 @@ def _settings(
     tables: Sequence[Stretches],
     cutoff_hz: float | None,
     arm: Arm | None,
-    like: Prepared | Preparation | None,
+    like: HasPreparation | Preparation | None,
     lag: float | None,
     velocity: Literal["auto", "measured", "position"],
     derivatives: Literal["differences", "spline"],

@@ -145,8 +145,8 @@ def _clock(subject: Subject) -> KeyNumber:
         whole = subject.estimate.torque_lag
         lag = 1e3 * (fitted.preparation.lag if whole is None else whole.seconds)
         if whole is not None and abs(lag) < 1e3 * whole.std:
-            value = f"{lag:.1f}\u00a0±\u00a0{1e3 * whole.std:.1f}\u00a0ms"
-            return KeyNumber("lag of the torque", value, "hardly determined")
+            known = f"{lag:.1f}\u00a0±\u00a0{1e3 * whole.std:.1f}\u00a0ms"
+            return KeyNumber("lag of the torque", known, "hardly determined")
         if lag == 0.0:
             remark = "torque and motion are of the same instant"
             return KeyNumber("lag of the torque", "none", remark)
