@@ -392,7 +392,7 @@ def other_load(estimate: Estimate) -> list[EstimateWarning]:
         own = [torque(run.q, run.qd, run.qdd) / std for torque in torques]
         loads.append(np.stack(own, axis=2))
     error = np.concatenate(errors).reshape(-1)
-    load = np.concatenate(loads).reshape(-1, 4)
+    load = np.concatenate(loads).reshape(-1, len(units))
     moments = np.linalg.lstsq(load, error, rcond=1e-9)[0]
     unexplained = float(np.sum((error - load @ moments) ** 2))
     is_load = unexplained < (1.0 - _IS_LOAD) * float(error @ error)
