@@ -22,6 +22,7 @@ from armwise.errors import EstimateWarning
 from armwise.identification.other_readings import (
     LEAST_LOAD,
     READINGS,
+    load_torques,
     other_clocks,
     read_otherwise,
     score,
@@ -586,13 +587,7 @@ def _between_logs(
 
 def _load_columns(problem: Problem, rows: WhitenedRows) -> np.ndarray:
     """Torque of mass and first moments on the last link, joint by joint."""
-    arm, motion = problem.columns.arm, rows.motion
-    last = arm.layout.link(len(arm.links) - 1)
-    unit = np.zeros((4, arm.layout.size))
-    unit[range(4), range(last.start, last.start + 4)] = 1.0
-    # Torque is linear in the parameters: a column is the torque of one of them alone.
-    torques = [problem.columns.link_torque(problem.data[0], alone) for alone in unit]
-    columns = np.stack([of(motion.q, motion.qd, motion.qdd) for of in torques], axis=2)
+    columns = load_torques(problem.columns, problem.data[0], rows.motion)
     weighted = columns * (rows.trust / rows.std)[:, :, None]
     return np.asarray(weighted.transpose(1, 0, 2))
 

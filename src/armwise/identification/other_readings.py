@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from armwise.identification.estimate import Estimate
     from armwise.identification.problem import Problem
+    from armwise.regression import Columns
 
 READINGS = frozenset(
     {
@@ -375,24 +376,38 @@ _IS_LOAD = 0.5
 """Part of the squared errors of validation that a load must explain."""
 
 
+def load_torques(
+    columns: Columns, samples: Samples, motion: Samples
+) -> Float[np.ndarray, "samples dof moments"]:
+    """Torque in [N m] of mass and first moments, one of each, on the last link.
+
+    Args:
+        columns: Of the arm.
+        samples: What the columns explain.
+        motion: Where the arm is, and how it moves.
+    """
+    layout, count = columns.arm.layout, len(columns.arm.links)
+    first = layout.link(count - 1).start
+    # Torque is linear in the parameters: a column is the torque of one of them alone.
+    units = np.eye(layout.size)[first : first + 4]
+    torques = [columns.link_torque(samples, unit) for unit in units]
+    own = [torque(motion.q, motion.qd, motion.qdd) for torque in torques]
+    return np.stack(own, axis=2)
+
+
 def other_load(estimate: Estimate) -> list[EstimateWarning]:
     """Say that the arm carries another load in validation, if that explains most."""
     runs = [run for run in estimate.validation_samples if len(run)]
     if not runs:
         return []
     arm, columns = estimate.prior_arm, estimate.columns
-    first = arm.layout.link(len(arm.links) - 1).start
-    # Mass and first moments on the last link.
-    units = np.eye(arm.layout.size)[first : first + 4]
     std = np.maximum(estimate.torque_std, 1e-12)
     errors, loads = [], []
     for run in [run[:: stride_over(runs)] for run in runs]:
         errors.append((run.tau - estimate.predict(run)) / std)
-        torques = [columns.link_torque(run, unit) for unit in units]
-        own = [torque(run.q, run.qd, run.qdd) / std for torque in torques]
-        loads.append(np.stack(own, axis=2))
+        loads.append(load_torques(columns, run, run) / std[:, None])
     error = np.concatenate(errors).reshape(-1)
-    load = np.concatenate(loads).reshape(-1, len(units))
+    load = np.concatenate(loads).reshape(len(error), -1)
     moments = np.linalg.lstsq(load, error, rcond=1e-9)[0]
     unexplained = float(np.sum((error - load @ moments) ** 2))
     is_load = unexplained < (1.0 - _IS_LOAD) * float(error @ error)

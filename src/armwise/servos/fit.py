@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
 _DAMPINGS = (0.0, 0.1, 3.0)
 """Levenberg-Marquardt damping, of the diagonal, tried at once in one batch: with a
-shorter step four, as many as are rolled out together."""
+shorter step four, as many as are rolled out together. The largest is a small step for
+where none of the others goes down."""
 
 _DRAWS = 24
 """Points drawn along the valley where Gauss-Newton finds no way down."""

@@ -2,7 +2,8 @@
 
 1. Limits of the set-point, a derivative gain and friction are mistaken for one another,
    so a joint begins with all of them, from a grid of valleys that are known to exist.
-2. Lower valleys are sought around, and where the other joints' servos are.
+2. Lower valleys are sought around, and where the other joints' servos are; a limit of
+   acceleration that two agree on is lent to those that do not show theirs.
 3. Other elements are added one at a time.
 4. What a model predicts as well without is taken away, and servos are taken to be
    alike where that predicts as well.
