@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -21,6 +20,7 @@ from armwise.dynamics import (
     potential_energy,
 )
 from armwise.errors import ArgumentError, ArmError
+from armwise.jobs import cores
 from armwise.plants import (
     cuda_stepper_source,
     one_joint_stepper_source,
@@ -481,12 +481,7 @@ def _lower_median(sizes: np.ndarray) -> float:
 @cache
 def _threads() -> ThreadPoolExecutor:
     """Threads of all rollouts: C runs without Python's lock."""
-    return ThreadPoolExecutor(_workers())
-
-
-@cache
-def _workers() -> int:
-    return os.cpu_count() or 1
+    return ThreadPoolExecutor(cores())
 
 
 TIMING = ("delay", "slew", "acceleration", "release")
@@ -630,7 +625,7 @@ class _Programs:
                 own.ctypes.data,
             )  # fmt: skip
 
-        others = min(_workers(), len(shape)) - 1
+        others = min(cores(), len(shape)) - 1
         waiting = [_threads().submit(work, k) for k in range(others)]
         work(others)
         for other in waiting:
