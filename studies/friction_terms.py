@@ -14,7 +14,7 @@ the kinds warming and all 30 to 60 s, nearly all of it the closed loop.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -35,9 +35,13 @@ from armwise.regression import (
 )
 from studies.foreign_plants import with_drives
 
-KINDS = ("plain", "load", "hysteresis", "ripple", "warming", "temperature", "all")
-"""What a plant has beyond viscous and Coulomb friction: "warming" falls with work done,
-"temperature" with a thermometer's reading, "all" has all but the latter."""
+KINDS = (
+    "plain", "load", "hysteresis", "ripple", "motor", "warming", "temperature", "all",
+)  # fmt: skip
+"""What a plant has beyond viscous and Coulomb friction: "motor" is friction that varies
+over a turn of the motor, "warming" falls with work done, "temperature" with a
+thermometer's reading, "all" has all but these two. Every description knows its gears.
+"""
 
 _LONG = 120.0
 """Length in [s] of logs in which something warms up; others last a quarter of it."""
@@ -116,6 +120,13 @@ def true_terms(
             term = FrictionTerm(arm.coordinates[j], names[j], form, period)
             sign = float(rng.choice([-1.0, 1.0]))
             terms.append((term, sign * float(rng.uniform(0.04, 0.08) * size[j])))
+    if kind == "motor":
+        for j in rng.choice(len(size), 2, replace=False):
+            period = 2.0 * np.pi / float(arm.driven[arm.coordinates[j]].gear or 1.0)
+            part, phase = rng.uniform(0.25, 0.6), rng.uniform(0.0, 2.0 * np.pi)
+            for form, of in (("coulomb_sine", np.cos), ("coulomb_cosine", np.sin)):
+                term = FrictionTerm(arm.coordinates[j], names[j], form, period)
+                terms.append((term, float(part * friction[j] * of(phase))))
     if kind in ("warming", "temperature", "all"):
         for j in rng.choice(len(size), 2, replace=False):
             # Cold friction falls by 30 to 60 % of Coulomb's.
@@ -144,7 +155,7 @@ def known_log(
 ) -> tuple[Arm, Recording, Terms]:
     """The arm as its user has it, a log of the plant, and the plant's terms."""
     rng = np.random.default_rng([seed, 41])
-    arm = load_arm(name)
+    arm = _geared(load_arm(name), seed)
     length, harmonics = 0.25 * _LONG, 20
     if kind in ("warming", "temperature", "all"):
         length, harmonics = _LONG, 80
@@ -178,6 +189,14 @@ def known_log(
             {f"temperature_{j + 1}": Channel(time, x) for j, x in enumerate(readings)}
         )
     return description, log, terms
+
+
+def _geared(arm: Arm, seed: int) -> Arm:
+    """The arm with gears of its own, from belts to a joint's usual hundred."""
+    rng = np.random.default_rng([seed, 53])
+    gears = np.round(np.exp(rng.uniform(np.log(10.0), np.log(100.0), len(arm.joints))))
+    pairs = zip(arm.joints, gears.tolist(), strict=True)
+    return replace(arm, joints=tuple(replace(j, gear=gear) for j, gear in pairs))
 
 
 def moved(

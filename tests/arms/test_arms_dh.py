@@ -78,6 +78,7 @@ def test_everything_a_row_can_say(tmp_path: Path) -> None:
         alpha_deg = 0
         a = 1
         d = 0
+        gear = -50
         moments = {m = 1.0, mx = 0.5, Izz = 0.3}
         [[frame]]
         name = "foot"
@@ -98,6 +99,7 @@ def test_everything_a_row_can_say(tmp_path: Path) -> None:
     assert hip.limits.velocity == pytest.approx(np.pi / 2)
     assert hip.limits.acceleration == np.inf
     assert hip.drive == Drive(0.1, 0.2, 0.3, 0.4)
+    assert [joint.gear for joint in arm.joints] == [None, 50.0]
     np.testing.assert_allclose(
         arm.links[0].inertia.vector, [2, 2, 0, 0, 1, 0, 0, 3, 0, 3]
     )
@@ -128,6 +130,7 @@ def test_everything_a_row_can_say(tmp_path: Path) -> None:
         ("a = " + "9" * 5000, ["not TOML"]),
         (TABLE + "inertial = {mass = -1}\n", ["negative mass"]),
         (TABLE + "inertial = {mass = 1, inertia = [1]}\n", ["6 numbers"]),
+        (TABLE + "gear = 0\n", ['"gear"', "not zero"]),
         (TABLE + 'parent = "zz"\n', ['parent "zz"', "Known: base"]),
         (TABLE + '[[frame]]\nname = "f"\nlink = "zz"\n', ["frame f", "Known:"]),
         (TABLE + '[[frame]]\nlink = "base"\n', ['text for "name"']),

@@ -81,6 +81,21 @@ def test_reads_joints_limits_and_friction(robot: Path) -> None:
     assert (slide.mimic.multiplier, slide.mimic.offset) == (0.5, 0.01)
 
 
+@pytest.mark.parametrize(
+    ("ratio", "gear"), [("50", 50.0), ("-50.5", 50.5), ("1", None), ("fifty", None)]
+)
+def test_gears_are_those_of_transmissions(
+    robot: Path, ratio: str, gear: float | None
+) -> None:
+    """One of 1 is what tools write where nobody knows, and no reader minds words."""
+    reduction = f"<mechanicalReduction>{ratio}</mechanicalReduction>"
+    inside = f'<joint name="turn"/><actuator name="m">{reduction}</actuator>'
+    text = ROBOT.replace('name="t"/>', f'name="t">{inside}</transmission>')
+    robot.write_text(text)
+    turn, slide = load_arm(robot).joints
+    assert (turn.gear, slide.gear) == (gear, None)
+
+
 def test_fixed_links_are_merged_and_kept_as_frames(robot: Path) -> None:
     arm = load_arm(robot)
     frames = {frame.name: frame for frame in arm.frames}

@@ -28,6 +28,8 @@ TERMS = (
     (FrictionTerm(5, "joint_6", "load_back_driven"), 0.2),
     (FrictionTerm(5, "joint_6", "ripple_sine", 0.13), 0.4),
     (FrictionTerm(2, "joint_3", "ripple_cosine", 0.25), -0.3),
+    (FrictionTerm(5, "joint_6", "coulomb_sine", 0.19), 0.3),
+    (FrictionTerm(0, "joint_1", "coulomb_cosine", 0.17), -0.2),
     (FrictionTerm(1, "joint_2", "coulomb_warming", 40.0), -0.1),
     (FrictionTerm(3, "joint_4", "viscous_warming", 0.9, warmest=0.5), -0.2),
     (FrictionTerm(4, "joint_5", "coulomb_temperature", 31.0), -0.05),

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
-from armwise.arms import load_arm
+from armwise.arms import arm_from_dict, arm_to_dict, load_arm
 from armwise.errors import RecordingError
 from armwise.recordings import apply_mapping_to_arm, load_mapping, read_recording
 from armwise.recordings.channels import three_phase_torque
@@ -160,6 +162,23 @@ def test_a_heading_is_named_with_its_unit_or_without(tmp_path, time):
     np.testing.assert_allclose(rec["q_1"].time, 1e-3 * values[:, 0])
     np.testing.assert_allclose(rec["q_1"].values, np.deg2rad(values[:, 1]))
     np.testing.assert_allclose(rec["q_2"].values, np.deg2rad(values[:, 2]))
+
+
+def test_gears_of_the_mapping_reach_the_drives(tmp_path):
+    """A motor that two joints turn is a drive of its own, if the mapping names it."""
+    arm = load_arm("two_link_uno")
+    a, b = arm.coordinate_names
+    text = (
+        "[transmission]\ngears = [32.0, -45.0]\n"
+        "[[transmission.couplings]]\nmotor = 2\njoint = 1\nratio = -45.0\n"
+    )
+    bare = apply_mapping_to_arm(arm, mapping(tmp_path, text))
+    assert [joint.gear for joint in bare.joints] == [32.0, None]
+    text += f'[[motors]]\nname = "m"\njoints = {{ {a} = 1.0, {b} = 1.0 }}\n'
+    both = apply_mapping_to_arm(arm, mapping(tmp_path, text))
+    assert [drive.gear for drive in both.driven] == [32.0, None, 45.0]
+    again = arm_from_dict(json.loads(json.dumps(arm_to_dict(both))), "x")
+    assert [drive.gear for drive in again.driven] == [32.0, None, 45.0]
 
 
 def test_motors_of_the_mapping_reach_the_arm(tmp_path):

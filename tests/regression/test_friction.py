@@ -493,6 +493,41 @@ def test_a_ripple_has_both_waves_whatever_its_phase(arm, data, phase):
     assert forms == {"ripple_sine", "ripple_cosine"}
 
 
+def geared(arm, *gears):
+    """The arm, turns of its motors known."""
+    pairs = zip(arm.joints, gears, strict=True)
+    return replace(arm, joints=tuple(replace(j, gear=gear) for j, gear in pairs))
+
+
+def with_friction_wave(arm, data, size, gear=9.0):
+    """What friction that repeats with the motor of joint 2 adds, and its terms."""
+    waves = [term(f"coulomb_{x}", 1, 2.0 * np.pi / gear) for x in ("sine", "cosine")]
+    truth = Columns(arm, tuple(waves)).friction_columns(data, slice(0, len(data)))
+    return replace(data, tau=data.tau + truth @ [0.6 * size, -0.8 * size]), waves
+
+
+def test_friction_that_repeats_with_the_motor_is_found_where_its_gear_is_known(
+    arm, data
+):
+    known = geared(arm, None, 9.0)
+    coulomb = arm.joints[1].drive.coulomb
+    bent, waves = with_friction_wave(arm, data, 0.5 * coulomb)
+    estimate = aw.identify(known, bent)
+    found = dict(estimate.friction)
+    assert set(found) == set(waves)
+    values = [found[wave] for wave in waves]
+    np.testing.assert_allclose(values, [0.3 * coulomb, -0.4 * coulomb], rtol=0.03)
+    for other, log in ((known, data), (arm, bent)):
+        terms = select_friction(other, log).terms
+        assert not [t for t in terms if t.form.startswith("coulomb_")]
+
+
+def test_friction_that_would_drive_at_some_positions_is_not_taken(arm, data):
+    """Larger than all dry friction of the joint: something else, but no friction."""
+    bent, waves = with_friction_wave(arm, data, 3.0 * arm.joints[1].drive.coulomb)
+    assert not set(waves) & set(select_friction(geared(arm, None, 9.0), bent).terms)
+
+
 def filtered_log(arm, seed, waves):
     """Slow motion whose torque shows waves of joint 2 through a low-pass of 2 Hz."""
     rng = np.random.default_rng(seed)

@@ -109,6 +109,8 @@ class Joint:
         drive: Rotor inertia and friction.
         mimic: The joint it follows, if it does not move by itself.
         rest: Position in which the description shows it, in [rad] or [m].
+        gear: Turns of the motor for one of the joint, where that is known; of a joint
+            that slides, radians of the motor for a metre.
     """
 
     name: str
@@ -121,6 +123,7 @@ class Joint:
     mimic: Mimic | None = None
     anchor: Float[np.ndarray, " 3"] = field(default_factory=lambda: np.zeros(3))
     rest: float = 0.0
+    gear: float | None = None
 
     @property
     def is_revolute(self) -> bool:
@@ -174,11 +177,13 @@ class Coupling:
         name: The user's name for it.
         weights: w, one number per coordinate of the arm.
         drive: Its rotor inertia and friction.
+        gear: Turns of the motor for one of w·q, where that is known.
     """
 
     name: str
     weights: Float[np.ndarray, " dof"]
     drive: Drive = Drive()
+    gear: float | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -134,6 +134,7 @@ def _joint(data: Mapping[str, Any]) -> Joint:
             "limits": Limits(**_numbers(data["limits"])),
             "drive": Drive(**_numbers(data["drive"])),
             "mimic": None if mimic is None else Mimic(**mimic),
+            "gear": _gear(data),
         }
     )
 
@@ -151,7 +152,15 @@ def _frame(data: Mapping[str, Any]) -> Frame:
 def _coupling(data: Mapping[str, Any]) -> Coupling:
     weights = _array(data["weights"], len(data["weights"]))
     drive = Drive(**_numbers(data["drive"]))
-    return Coupling(**{**data, "weights": weights, "drive": drive})
+    gear = _gear(data)
+    return Coupling(**{**data, "weights": weights, "drive": drive, "gear": gear})
+
+
+def _gear(data: Mapping[str, Any]) -> float | None:
+    gear = None if data.get("gear") is None else float(data["gear"])
+    if gear is not None and not 0.0 < gear < math.inf:
+        raise ValueError(f"a gear's ratio is not {gear}")
+    return gear
 
 
 def _shape(data: Mapping[str, Any]) -> Shape:

@@ -252,14 +252,13 @@ _FORMS = {
     "hysteresis": "z / s",
     "ripple_sine": "@sin(turn / s * x)",
     "ripple_cosine": "@cos(turn / s * x)",
+    "coulomb_sine": "d * @sin(turn / s * x)",
+    "coulomb_cosine": "d * @cos(turn / s * x)",
     "coulomb_temperature": "d * (t - s)",
     "viscous_temperature": "v * (t - s)",
     "coulomb_warming": "d * w",
     "viscous_warming": "v * w",
 }
-
-_OF_POSITION = ("hysteresis", "ripple_sine", "ripple_cosine")
-"""Forms that take the position of a drive, and nothing else."""
 
 
 def friction_files(
@@ -397,10 +396,10 @@ def _sum_lines(
     # Arguments that no term needs are no mistake.
     if not any(term.kind.uses_load for term, _ in terms):
         yield "  (void)link_tau;"
-    uses_position = [term.form in _OF_POSITION for term, _ in terms]
-    if not any(uses_position):
+    words = set(re.findall(r"\w+", " ".join(_FORMS[term.form] for term, _ in terms)))
+    if not words & {"x", "z"}:
         yield "  (void)q;"
-    if all(uses_position):
+    if not words & {"v", "d", "w"}:
         yield "  (void)qd;"
 
 

@@ -10,12 +10,13 @@ import numpy as np
 
 from armwise.arms import Arm
 from armwise.identification.friction_guards import LEAST_GAIN
-from armwise.identification.friction_ripples import RIPPLES, ripple_terms
+from armwise.identification.friction_ripples import ripple_terms
 from armwise.identification.methods.least_squares import WeightedLeastSquares
 from armwise.identification.problem import pose_problem
 from armwise.recordings import Samples
 from armwise.regression import (
     FORMS,
+    RIPPLES,
     Columns,
     FrictionTerm,
     accumulate_roughly,
@@ -78,6 +79,7 @@ def _candidates(
         scales = {
             "stribeck": [f * float(fastest[j]) for f in _STRIBECK_SPEEDS],
             "hysteresis": [term.scale for term in widths if term.joint == j],
+            **dict.fromkeys(_OF_POSITION, motor_periods(arm, j)),
             **dict.fromkeys(_OF_TEMPERATURE, warm),
             # A state of warmth stands in for a temperature that was not measured.
             **dict.fromkeys(_OF_HEAT, [] if warm else constants),
@@ -85,12 +87,27 @@ def _candidates(
         for form in FORMS if forms is None else forms:
             if forms is None and form in ("load_driving", "load_back_driven"):
                 continue
-            # Ripples are tried at periods that the residual shows.
-            for scale in [] if form in RIPPLES else scales.get(form, [1.0]):
+            for scale in scales.get(form, [1.0]):
                 terms.append(FrictionTerm(j, name, form, scale))
     return tuple(terms)
 
 
+# Bearings and seals that are not quite round turn once, what is oval or a gear's wave
+# generator twice.
+_ORDERS = (1, 2)
+"""Periods in a turn of a motor that waves of friction and torque are tried at."""
+
+
+def motor_periods(arm: Arm, drive: int) -> list[float]:
+    """Periods of the turns of a drive's motor; none if its gear is not known.
+
+    Ripples are also tried at periods that the residual shows.
+    """
+    gear = arm.driven[drive].gear
+    return [] if gear is None else [2.0 * np.pi / (gear * k) for k in _ORDERS]
+
+
+_OF_POSITION = tuple(name for name, form in FORMS.items() if form.repeats)
 _OF_TEMPERATURE = tuple(name for name, form in FORMS.items() if form.uses_temperature)
 _OF_HEAT = tuple(name for name, form in FORMS.items() if form.uses_heat)
 

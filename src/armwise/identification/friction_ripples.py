@@ -18,6 +18,7 @@ import numpy as np
 from armwise.identification.friction_guards import MOST
 from armwise.recordings import Samples
 from armwise.regression import (
+    RIPPLES,
     SLOW_MOTION,
     Columns,
     FrictionTerm,
@@ -27,8 +28,6 @@ from armwise.regression import (
 
 if TYPE_CHECKING:
     from jaxtyping import Float
-
-RIPPLES = ("ripple_sine", "ripple_cosine")
 
 # Three periods in the range of motion tell a wave from a slope or a bow; four to the
 # turn leave out what gravity and inertia do.

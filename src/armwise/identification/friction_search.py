@@ -17,6 +17,8 @@ from armwise.identification.friction_guards import exceeds_pauses, worth_of_term
 from armwise.identification.methods.least_squares import WeightedLeastSquares
 from armwise.identification.problem import pose_problem
 from armwise.regression import (
+    FRICTION_WAVES,
+    WAVES,
     Accumulator,
     Columns,
     FoldSums,
@@ -35,6 +37,9 @@ peak that shows only while friction reverses, in rows without weight, is not kno
 
 _OF_SPEED = ("stribeck", "root", "quadratic")
 """Forms that are functions of the speed's size, as Coulomb and viscous friction."""
+
+_DRY = ("root", "stribeck", "hysteresis")
+"""Forms that brake as Coulomb friction does, or in its place."""
 
 _MOST_TERMS = 4
 """Terms per drive beyond viscous, Coulomb and offset; widths of hysteresis that enter
@@ -92,10 +97,11 @@ class FrictionSearch:
         self._terms, self._reversing = columns.friction, reversing
         rows = columns.dynamics.mechanism.drive_rows
         self._joints = [np.flatnonzero(rows[term.joint]) for term in self._terms]
-        waves: dict[tuple[int, float], list[int]] = {}
+        waves: dict[tuple[int, float, int], list[int]] = {}
         for k, term in enumerate(self._terms):
-            if term.kind.repeats:
-                waves.setdefault((term.joint, term.scale), []).append(k)
+            for kind, forms in enumerate(WAVES):
+                if term.form in forms:
+                    waves.setdefault((term.joint, term.scale, kind), []).append(k)
         self._waves = {k: both for both in waves.values() for k in both}
         # Noise from the fit without further terms, the same for every trial: errors
         # before and after are then in the same unit.
@@ -110,6 +116,14 @@ class FrictionSearch:
                 1 + k
                 for k, name in enumerate(names)
                 if name in (f"{term.joint_name}.coulomb", f"{term.joint_name}.viscous")
+            ]
+            for term in columns.friction
+        }
+        self._coulomb = {
+            term.joint: [
+                1 + k
+                for k, name in enumerate(names)
+                if name == f"{term.joint_name}.coulomb"
             ]
             for term in columns.friction
         }
@@ -368,6 +382,30 @@ class FrictionSearch:
             heated = [k for k in own if self._terms[k].kind.uses_heat]
             speeds = [k for k in own if self._terms[k].form in _OF_SPEED]
             wrong += heated or speeds[1:][-1:]
+        return wrong + self._driving(selection, mean)
+
+    def _driving(self, selection: Sequence[int], x: np.ndarray) -> list[int]:
+        """Waves of friction that are larger than the friction they are part of.
+
+        Where they are negative it would drive. Friction that grows with the root of the
+        speed counts as it is at one radian, or metre, a second.
+        """
+        wrong: list[int] = []
+        waves = [k for k in selection if self._terms[k].form == FRICTION_WAVES[0]]
+        for k in waves:
+            term, both = self._terms[k], self._waves_of(k)
+            if len(both) < 2:
+                continue
+            dry = [
+                self._own + m
+                for m in selection
+                if self._terms[m].joint == term.joint and self._terms[m].form in _DRY
+            ]
+            dry += self._coulomb[term.joint]
+            size = x * (self._stretches.scale[-1] / self._stretches.scale)
+            wave = size[[self._own + m for m in both]]
+            if np.hypot(*wave) > np.maximum(size[dry], 0.0).sum():
+                wrong += both
         return wrong
 
     def _remembering(self, selection: Sequence[int]) -> frozenset[int]:

@@ -19,6 +19,7 @@ from armwise.arms import Arm
 from armwise.identification.friction_candidates import (
     first_load,
     friction_candidates,
+    motor_periods,
 )
 from armwise.identification.friction_ripples import rows_apart
 from armwise.identification.friction_search import FrictionSearch, TermScale
@@ -26,6 +27,7 @@ from armwise.identification.methods.least_squares import WeightedLeastSquares
 from armwise.identification.problem import TERMS, Problem, pose_problem
 from armwise.recordings import Samples
 from armwise.regression import (
+    RIPPLES,
     STRETCHES,
     Accumulator,
     Columns,
@@ -191,12 +193,14 @@ def _with_scales(
 def _ripple_scales(
     columns: Columns, runs: Sequence[Samples], selected: tuple[FrictionTerm, ...]
 ) -> list[TermScale]:
-    """Wave numbers of ripples that have both of their waves."""
+    """Wave numbers of ripples that have both of their waves, unless they are known."""
     rows = columns.dynamics.mechanism.drive_rows
     scales = []
     for k, term in enumerate(selected):
-        cosine = replace(term, form="ripple_cosine")
-        if term.form != "ripple_sine" or cosine not in selected:
+        cosine = replace(term, form=RIPPLES[1])
+        if term.form != RIPPLES[0] or cosine not in selected:
+            continue
+        if term.scale in motor_periods(columns.arm, term.joint):
             continue
         farthest = max(np.abs(run.q @ rows[term.joint]).max() for run in runs)
         step = _SHIFT / max(float(farthest), 1e-9)

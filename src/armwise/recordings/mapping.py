@@ -156,7 +156,8 @@ class LogMapping:
 def apply_mapping_to_arm(arm: Arm, mapping: LogMapping) -> Arm:
     """Give the arm the motors the mapping names, each with three more parameters.
 
-    Motors the arm already has are left as they are.
+    Motors the arm already has are left as they are. Drives get the gears of the
+    transmission, where their own are not known.
     """
     present = {coupling.name for coupling in arm.couplings}
     # One at a time: each changes the arm that the next is added to.
@@ -167,7 +168,45 @@ def apply_mapping_to_arm(arm: Arm, mapping: LogMapping) -> Arm:
             arm = arm.with_coupling(name, weights)
         except ArgumentError as error:
             raise RecordingError(f"{mapping.source}, motor {name}: {error}") from None
-    return arm
+    return arm if mapping.gears is None else _with_gears(arm, mapping)
+
+
+def _with_gears(arm: Arm, mapping: LogMapping) -> Arm:
+    """Return the arm whose drives know how often their motors turn."""
+    assert mapping.gears is not None
+    known = {name: k for k, name in enumerate(arm.coordinate_names)}
+    names = mapping.joints or arm.coordinate_names[: mapping.gears.shape[1]]
+    # A mapping of another arm is refused where its signals are read.
+    if len(names) != mapping.gears.shape[1] or not set(names) <= set(known):
+        return arm
+    motors = np.zeros((len(mapping.gears), arm.dof))
+    motors[:, [known[name] for name in names]] = mapping.gears
+    unit = dict(zip(arm.coordinate_names, np.eye(arm.dof), strict=True))
+    return replace(
+        arm,
+        joints=tuple(
+            replace(joint, gear=joint.gear or _ratio(motors, unit.get(joint.name)))
+            for joint in arm.joints
+        ),
+        couplings=tuple(
+            replace(motor, gear=motor.gear or _ratio(motors, motor.weights))
+            for motor in arm.couplings
+        ),
+    )
+
+
+def _ratio(
+    motors: Float[np.ndarray, "motors dof"], row: Float[np.ndarray, " dof"] | None
+) -> float | None:
+    """Turns of the motor that joints turn as they turn a drive; None: there is none."""
+    if row is None:
+        return None
+    ratios = motors @ row / (row @ row)
+    # Judgement: ratios are written with a handful of digits.
+    apart = np.abs(motors - np.outer(ratios, row)).max(axis=1)
+    is_same = apart <= 1e-6 * np.abs(ratios)
+    turned = np.abs(ratios[is_same & (ratios != 0.0)])
+    return float(turned[0]) if turned.size == 1 else None
 
 
 # Reading the TOML file that describes a foreign log.

@@ -19,6 +19,7 @@ from armwise.arms import Arm
 from armwise.dynamics import Dynamics, grouped_to_user
 from armwise.errors import ArgumentError, RecordingError
 from armwise.regression.friction import (
+    RIPPLES,
     FrictionTerm,
     check_terms,
     heat_coefficients,
@@ -383,10 +384,12 @@ class Columns:
     def shows_reversing(self, term: FrictionTerm, samples: Signals) -> bool:
         """Whether a joint is learnt from while its friction reverses, for a term.
 
-        Friction that builds up over a distance is known there; and waves that are
-        hidden in quicker motion show little elsewhere.
+        Friction that builds up over a distance is known there; and waves of the torque
+        that are hidden in quicker motion show little elsewhere. Waves of friction turn
+        back with it, and how it does is not known.
         """
-        return term.kind.remembers or self.is_hidden(term, samples)
+        is_wave = term.form in RIPPLES and self.is_hidden(term, samples)
+        return term.kind.remembers or is_wave
 
     def is_hidden(self, term: FrictionTerm, samples: Signals) -> bool:
         """Whether a term's waves are so short that the torque's low-pass hides them but

@@ -172,6 +172,24 @@ FORMS: dict[str, FrictionForm] = {
         scale="period p in [rad] or [m]",
         undecided=_MANY_PERIODS,
     ),
+    # Bearings, seals and brakes that are not quite round; on the motor's shaft, above
+    # all, whose turns a gear makes many of.
+    "coulomb_sine": FrictionForm(
+        "sign(q̇) sin(2π q/p): friction that repeats with the position of the motor",
+        lambda m, period: m.direction * np.sin(2.0 * np.pi / period * m.q),
+        is_sharp=True,
+        repeats=True,
+        scale="period p in [rad] or [m]",
+        undecided=_MANY_PERIODS,
+    ),
+    "coulomb_cosine": FrictionForm(
+        "sign(q̇) cos(2π q/p): friction that repeats with the position of the motor",
+        lambda m, period: m.direction * np.cos(2.0 * np.pi / period * m.q),
+        is_sharp=True,
+        repeats=True,
+        scale="period p in [rad] or [m]",
+        undecided=_MANY_PERIODS,
+    ),
     # About a temperature of the log: Coulomb and viscous friction are those at it.
     "coulomb_temperature": FrictionForm(
         "sign(q̇) (T − T₀): Coulomb friction that changes with temperature",
@@ -203,6 +221,15 @@ FORMS: dict[str, FrictionForm] = {
     ),
 }
 """Forms of friction by name; add your own before you use it."""
+
+RIPPLES = ("ripple_sine", "ripple_cosine")
+"""Waves of the torque: of cogging, gears' teeth."""
+
+FRICTION_WAVES = ("coulomb_sine", "coulomb_cosine")
+"""Waves of friction, which turn back with the motion."""
+
+WAVES = (RIPPLES, FRICTION_WAVES)
+"""Forms that are the two halves of a wave whose phase is free."""
 
 
 @dataclass(frozen=True)

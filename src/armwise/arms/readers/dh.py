@@ -14,6 +14,7 @@ A table in TOML:
     link = "link_1"
     limits = {lower_deg = -170, upper_deg = 170, velocity = 2.0, effort = 87}
     drive = {rotor_inertia = 0.0, viscous = 0.0, coulomb = 0.0, offset = 0.0}
+    gear = 100                     # turns of the motor for one of the joint, if known
     inertial = {mass = 1.0, center_of_mass = [0, 0, 0], inertia = [1, 0, 0, 1, 0, 1]}
     # or, about the frame's origin: moments = {m = 1.0, mx = 0.1, Ixx = 0.02}
     [[frame]]                      # name, link, xyz, rpy (or rpy_deg)
@@ -49,7 +50,9 @@ _X, _Z = (1.0, 0.0, 0.0), (0.0, 0.0, 1.0)
 _ANGLES = ("alpha", "alpha_deg", "theta", "theta_deg")
 _TABLE = (*_ANGLES, "a", "d")
 _POSE = ("xyz", "rpy", "rpy_deg")
-_ROW = ("kind", "name", "link", "parent", "limits", "drive", "inertial", "moments")
+_ROW = (
+    "kind", "name", "link", "parent", "limits", "drive", "gear", "inertial", "moments",
+)  # fmt: skip
 
 
 def read_dh(path: Path, data: bytes | None = None) -> Arm:
@@ -92,6 +95,7 @@ def _read_joint(row: TomlTable, i: int, convention: str, links: list[str]) -> Jo
         parent=_read_parent(row, links),
         limits=_read_limits(row.table("limits")),
         drive=_read_drive(row.table("drive")),
+        gear=_read_gear(row),
     )
 
 
@@ -159,6 +163,16 @@ def _read_limits(table: TomlTable) -> Limits:
         if value <= 0:
             raise table.error(f'needs a positive "{name}", not {value:g}.')
     return Limits(lower, upper, **rates)
+
+
+def _read_gear(row: TomlTable) -> float | None:
+    """Return turns of the motor for one of its joint, if the row has them."""
+    if "gear" not in row.values:
+        return None
+    gear = abs(row.number("gear"))
+    if gear == 0.0:
+        raise row.error('needs a "gear" that is not zero; leave out what is not known.')
+    return gear
 
 
 def _read_drive(table: TomlTable) -> Drive:

@@ -40,6 +40,7 @@ from armwise.arms.poses import (
 )
 from armwise.arms.readers.xml import Element, read_xml
 from armwise.errors import ArgumentError
+from armwise.tables import LARGEST_NUMBER
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -70,6 +71,40 @@ def read_couplings(robot: Element, arm: Arm) -> Arm:
         except ArgumentError as problem:
             raise coupling.error(f"names an unknown joint: {problem}") from None
     return arm
+
+
+def read_gears(robot: Element, joints: Sequence[Joint]) -> tuple[Joint, ...]:
+    """Return the joints with the gears that a file's <transmission>s give.
+
+    One of 1 is what tools write where nobody knows; and what makes no sense here is no
+    reason to refuse an arm, for controllers read it, not those who move links.
+    """
+    gears: dict[str, float] = {}
+    for transmission in robot.all("transmission"):
+        names = [one.attributes.get("name") for one in transmission.all("joint")]
+        ratios = [
+            ratio.content.strip()
+            for part in (transmission, *transmission.all("actuator"))
+            for ratio in part.all("mechanicalReduction")
+        ]
+        # Of several joints or motors no ratio is that of one.
+        if len(names) == len(ratios) == 1 and names[0] is not None:
+            gears[names[0]] = _ratio(ratios[0])
+    return tuple(
+        replace(joint, gear=gears[joint.name])
+        if gears.get(joint.name, 1.0) > 1.0
+        else joint
+        for joint in joints
+    )
+
+
+def _ratio(word: str) -> float:
+    """A ratio's size; 1 where the word is none."""
+    try:
+        size = abs(float(word))
+    except ValueError:
+        return 1.0
+    return size if size <= LARGEST_NUMBER else 1.0
 
 
 # Joints: axis, limits, friction, mimic.
@@ -466,7 +501,7 @@ def read_urdf(
         )
     arm = Arm(
         name=robot.attributes.get("name") or Path(path).stem,
-        joints=read_mimics(body.elements, tuple(body.joints)),
+        joints=read_mimics(body.elements, read_gears(robot, body.joints)),
         links=body.finished_links(),
         gravity=read_gravity(robot),
         frames=tuple(body.frames),
