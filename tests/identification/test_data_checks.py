@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 import armwise as aw
-from armwise.errors import ArmwiseError
+from armwise.errors import ArmwiseError, EstimateWarning
 from armwise.identification import DOUBTFUL_DATA, WRONG_DATA
 from armwise.identification.methods import physical
+from armwise.identification.other_readings import _Reading
 from studies.corruptions import KINDS, Scene, examine
 from tests.recordings.motions import arm_with_friction, recording
 
@@ -136,6 +137,15 @@ def test_torques_that_no_drive_has_are_named(factor, is_named):
     texts = [w.text for w in estimate.warnings if w.code == "beyond-limit"]
     assert bool(texts) == is_named
     assert all(arm.coordinate_names[1] in t and "per cent" in t for t in texts)
+
+
+def test_a_reading_of_fewer_rows_is_compared_with_these_rows():
+    """A stranger's quill was called reversed: few rows of it were easy as they were."""
+    warning = EstimateWarning("position-sign-flipped", "reversed")
+    now, few = np.array([0.01, 0.08]), np.array([0.01, 0.033])
+    assert _Reading(0.9 * few, warning).gain(now) > 0.0
+    assert _Reading(0.9 * few, warning, few).gain(now) == 0.0
+    assert _Reading(0.3 * few, warning, few).gain(now) > 0.0
 
 
 def test_torques_of_zeros_are_refused():

@@ -51,10 +51,23 @@ class _Reading:
     Attributes:
         errors: Relative error of each joint.
         warning: What it means.
+        before: Errors as the log was read, of the same rows; None: all of the system's.
     """
 
     errors: Float[np.ndarray, " dof"]
     warning: EstimateWarning
+    before: Float[np.ndarray, " dof"] | None = None
+
+    def gain(self, now: Float[np.ndarray, " dof"]) -> float:
+        """What it takes off the score; zero unless it mends the fit."""
+        before = now if self.before is None else self.before
+        # Fewer rows may be easier to explain as they were read, too.
+        if (
+            max(self.errors.max() / now.max(), self.errors.max() / before.max())
+            > BETTER
+        ):
+            return 0.0
+        return score(before) - score(self.errors)
 
 
 def read_otherwise(problem: Problem, system: SampledSystem) -> EstimateWarning | None:
@@ -68,10 +81,8 @@ def read_otherwise(problem: Problem, system: SampledSystem) -> EstimateWarning |
         *_other_gravity(problem, system),
         *_other_positions(problem, pairs),
     ]
-    best = min(readings, key=lambda one: float(score(one.errors)), default=None)
-    if best is None or best.errors.max() > BETTER * now.max():
-        return None
-    return best.warning if score(best.errors) < score(now) else None
+    best = max(readings, key=lambda one: one.gain(now), default=None)
+    return best.warning if best is not None and best.gain(now) > 0.0 else None
 
 
 def score(errors: np.ndarray) -> float:
@@ -249,10 +260,15 @@ def _other_positions(
         for run in problem.data
     ]
 
-    def read(data: Sequence[Samples], code: str, text: str) -> None:
+    def errors_of(data: Sequence[Samples]) -> np.ndarray:
         system = SampledSystem.of(problem, data, thin=4)
-        errors = system.errors(system.torque)
-        readings.append(_Reading(errors, EstimateWarning(code, text)))
+        return system.errors(system.torque)
+
+    before = errors_of(short)
+
+    def read(data: Sequence[Samples], code: str, text: str) -> None:
+        warning = EstimateWarning(code, text)
+        readings.append(_Reading(errors_of(data), warning, before))
 
     for i, j in pairs:
         order = np.arange(arm.dof)
