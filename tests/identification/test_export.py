@@ -64,6 +64,15 @@ def test_friction_of_the_file_is_fitted_without_the_lost_terms(samples):
     assert np.all(estimate.fit.relative_error < fitted)
 
 
+def test_joints_without_further_terms_keep_their_friction(samples):
+    arm, data = samples
+    term = FrictionTerm(0, arm.joints[0].name, "root")
+    estimate = aw.identify(arm, data, friction=[term])
+    shoulder, elbow = arm_for_file(estimate).joints
+    assert elbow.drive == estimate.arm.joints[1].drive
+    assert shoulder.drive.viscous > 1.1 * estimate.arm.joints[0].drive.viscous
+
+
 def test_the_estimates_file_knows_the_friction_of_other_files(samples, tmp_path: Path):
     """Without the log an export has the friction that was fitted on it."""
     arm, data = samples

@@ -163,6 +163,19 @@ def test_a_load_no_body_can_be_is_not_exported() -> None:
         to_ur_script(load)
 
 
+def test_a_centre_that_is_not_known_is_not_exported() -> None:
+    """A SCARA never shows how high its load is: no controller is told nan."""
+    from armwise.loads import to_ros_payload, to_ur_script
+
+    load = identify_load(rig.static_samples(rig.BAR), rig.puma(), method=StaticPoses())
+    vector = load.parameters.vector.copy()
+    vector[3] = np.nan
+    lost = replace(load, parameters=InertialParameters(vector))
+    for write in (to_ur_script, to_ros_payload):
+        with pytest.raises(NotIdentifiable, match="of which z at"):
+            write(lost)
+
+
 def test_a_load_beyond_the_arm_is_said() -> None:
     """Such as a wrench in other units: 1.6 kg that come out as 1600."""
     panda = aw.load_arm("panda")

@@ -395,7 +395,8 @@ def test_a_template_keeps_all_but_its_numbers(template, tmp_path):
     assert loss.cost[0] == 0.0 < loss.cost[1]
     assert load_arm(path).parameters == pytest.approx(identified.parameters)
     model = mujoco.MjModel.from_xml_path(str(path))
-    assert model.nu == 2
+    # Its own come first: controls and keyframes go by their order.
+    assert [model.actuator(k).name for k in range(model.nu)] == ["hold", "shoulder"]
     # Defaults of the template's actuators are not those of the added motor.
     assert model.actuator("shoulder").biasprm[:3].tolist() == [-0.05, 0.0, 0.0]
     # Twice the step of 2 ms that the user chose.

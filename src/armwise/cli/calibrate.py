@@ -460,7 +460,7 @@ def _announce(outlook: Observability) -> None:
     console().print(f"To be calibrated: {', '.join(sought) or 'nothing'}.")
     for p in outlook.prospects:
         if not p.is_calibratable:
-            console().print(f"Not {p.name}: {p.reason}.")
+            console().print(f"Not {p.name}: {p.reason}.", markup=False)
 
 
 def _truth(rehearsal: Rehearsal | None, result: Calibration) -> dict[str, Any]:
@@ -493,6 +493,6 @@ def _show_moving(result: Calibration, rehearsal: Rehearsal | None) -> None:
     console().print(rows)
     for p in result.observability.prospects:
         if not p.is_calibratable:
-            console().print(f"{p.name} is unknown: {p.reason}.")
+            console().print(f"{p.name} is unknown: {p.reason}.", markup=False)
     for note in result.notes:
-        console().print(note)
+        console().print(note, markup=False)

@@ -132,9 +132,13 @@ def _show(result: Export) -> None:
         out.print(f"{result.to} expresses everything that was identified.")
     files = [str(path) for path in result.files]
     for path in files[:4]:
-        out.print(path, soft_wrap=True)
+        out.print(path, soft_wrap=True, markup=False)
     if len(files) > 4:
-        out.print(f"and {len(files) - 4} more, up to {files[-1]}", soft_wrap=True)
+        out.print(
+            f"and {len(files) - 4} more, up to {files[-1]}",
+            soft_wrap=True,
+            markup=False,
+        )
 
 
 _LEAST = 0.01
@@ -290,9 +294,9 @@ def _show_gap(gap: Gap, line: str, output: Path | None) -> None:
     if (torque > _ANOTHER).any():
         worst = gap.joints[int(np.nanargmax(torque))]
         warn(f"The model misses the torque of {worst} by far: is it this arm's log?")
-    out.print(line, soft_wrap=True)
+    out.print(line, soft_wrap=True, markup=False)
     if output is not None:
-        out.print(f"Open {output}", soft_wrap=True)
+        out.print(f"Open {output}", soft_wrap=True, markup=False)
 
 
 def _distance(gap: Gap, j: int) -> str:

@@ -130,7 +130,7 @@ def identify(
         _show(estimate, summary)
         _show_files(estimate, written)
         for one in failed:
-            console().print(f"fail: {one.question} {one.why}")
+            console().print(f"fail: {one.question} {one.why}", markup=False)
     if written.defects:
         name, why = next(iter(written.defects.items()))
         raise NotPhysical(
@@ -289,13 +289,13 @@ def _show(estimate: Estimate, summary: dict[str, Any]) -> None:
     out.print(rows)
     if summary["friction"]:
         terms = ", ".join(summary["friction"])
-        out.print(f"Friction beyond viscous and Coulomb: {terms}")
+        out.print(f"Friction beyond viscous and Coulomb: {terms}", markup=False)
     for sentence in _assumptions(estimate):
-        out.print(sentence)
+        out.print(sentence, markup=False)
     # What the other methods note is in the report; this one is for what it notes.
     if estimate.method == "OutputError":
         for note in estimate.notes:
-            out.print(note)
+            out.print(note, markup=False)
     for warning in estimate.warnings:
         warn(warning.text)
 
@@ -340,7 +340,7 @@ def _show_files(estimate: Estimate, written: Written) -> None:
     """Print what was written, and the error of the model in it."""
     out = console()
     for key, path in written.files.items():
-        out.print(f"{key}: {path}")
+        out.print(f"{key}: {path}", markup=False)
     log = "validation's log" if estimate.validation_samples else "the fitted log"
     for name, error in written.errors.items():
         whole = " ".join(f"{100 * e:.1f}" for e in error.relative_error)

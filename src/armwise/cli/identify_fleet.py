@@ -117,7 +117,7 @@ def _show(fleet: FleetEstimate, files: dict[str, str]) -> None:
     _show_fit(fleet)
     _show_flags(fleet)
     for key, path in files.items():
-        out.print(f"{key}: {path}")
+        out.print(f"{key}: {path}", markup=False)
     for bad in fleet.bad_logs:
         warn(f"left out: {bad.problem}")
 

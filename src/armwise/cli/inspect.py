@@ -436,7 +436,7 @@ def _show_log(report: dict[str, Any]) -> None:
         )
     screen.print(channels)
     for line in _prepared(report):
-        screen.print(line)
+        screen.print(line, markup=False)
 
 
 def _prepared(report: dict[str, Any]) -> list[str]:

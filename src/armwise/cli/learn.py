@@ -217,7 +217,7 @@ def _show(session: Session, report: dict[str, Any], as_json: bool) -> None:
         print_json(report)
         return
     out = console()
-    out.print(report["analysis"]["reason"])
+    out.print(report["analysis"]["reason"], markup=False)
     names = session.arm.coordinate_names
     lines = table("RMS velocity error (rad/s, m/s)", ("trial", *heads(names), "all"))
     for k, row in enumerate(report["velocity_error"]):

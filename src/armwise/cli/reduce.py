@@ -219,7 +219,7 @@ def _show(
     if "compared" in summary:
         _show_compared(summary["compared"])
     if summary["output"]:
-        out.print(f"estimate: {summary['output']}")
+        out.print(f"estimate: {summary['output']}", markup=False)
 
 
 def _per_cent(value: float, peak: float) -> str:

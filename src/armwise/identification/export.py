@@ -31,7 +31,8 @@ _BLOCK = 8192
 def arm_for_file(estimate: Estimate) -> Arm:
     """The arm to write: as identified, with friction fitted for what a file can hold.
 
-    Links and rotors stay as they are. An estimate without samples that does not know
+    Links and rotors stay as they are, and so does the friction of joints that have no
+    further terms. An estimate without samples that does not know
     that friction either keeps its viscous and Coulomb friction.
     """
     if estimate.known_plain is not None:
@@ -47,6 +48,13 @@ def arm_for_file(estimate: Estimate) -> Arm:
     # No more than the numbers: what is uncertain of them the estimate itself says.
     parameters = PhysicallyConsistent().solve(problem).parameters
     assert parameters is not None
+    layout, own = estimate.arm.layout, estimate.arm.parameters
+    rows = estimate.columns.dynamics.mechanism.drive_rows != 0.0
+    bent = rows[[term.joint for term in estimate.columns.friction]].any(axis=0)
+    for name in ("viscous", "coulomb", "offset"):
+        drives = layout.drive(name)
+        is_plain = ~(rows & bent).any(axis=1)
+        parameters[drives[is_plain]] = own[drives[is_plain]]
     return estimate.arm.with_parameters(parameters)
 
 

@@ -402,6 +402,13 @@ def _require_physical(load: LoadEstimate) -> None:
 
     A robot's controller feeds it forward: a negative inertia would accelerate the arm.
     """
+    lost = [k for k, x in zip("xyz", load.center_of_mass, strict=True) if np.isnan(x)]
+    if load.mass > 0.0 and lost:
+        raise NotIdentifiable(
+            f"A controller needs the whole centre of mass, of which {', '.join(lost)} "
+            f"at {load.frame} was not determined. Turn the load against gravity that "
+            "way; a joint about a vertical axis, or one that slides, does not."
+        )
     defect = load.parameters.defect() if load.is_complete else None
     if defect is None and not load.mass > 0:
         defect = f"the mass {load.mass:g} kg is not positive"

@@ -357,7 +357,9 @@ def _too_heavy(
     limit = arm.limits("effort")
     if not np.isfinite(limit).any() or not np.isfinite(load.mass):
         return ()
-    body = InertialParameters(np.array([*load.parameters.vector[:4], *[0.0] * 6]))
+    # What was not determined moves no torque.
+    moments = np.nan_to_num(load.parameters.vector[:4])
+    body = InertialParameters(np.array([*moments, *[0.0] * 6]))
     link, T_link_frame = arm.find_frame(load.frame)
     more = np.zeros(arm.layout.size)
     more[arm.layout.link(link)] = body.transformed(T_link_frame).vector

@@ -132,6 +132,11 @@ def _say(is_rigid: bool, excess: float, unexplained: float, band: float) -> str:
             f"No load shows in the data: below {band:.1f} Hz, "
             f"{100 * unexplained:.0f} % of its wrench would be noise."
         )
+    if is_rigid and unexplained > _LARGEST_UNEXPLAINED:
+        return (
+            f"A rigid load explains the data up to their noise: below {band:.1f} Hz, "
+            f"{100 * unexplained:.1f} % of the wrench."
+        )
     if is_rigid:
         return (
             f"A rigid load explains the data: below {band:.1f} Hz, "

@@ -79,6 +79,7 @@ def follow_torques(
             mujoco.mj_resetData(model, data)
             data.qpos[list(held)] = list(held.values())
             data.qpos[at], data.qvel[dof] = samples.q[rows[0]], samples.qd[rows[0]]
+            _place_followers(model, data, arm)
             positions[k] = samples.q[rows[0]]
             for row in range(len(rows) - 1):
                 for step in range(steps):
@@ -130,6 +131,18 @@ def _held(model: Any, arm: Arm) -> dict[int, float]:
             shift = np.polyval(model.eq_data[k][4::-1], moved)
             positions[at] = float(model.qpos0[at] + shift)
     return positions
+
+
+def _place_followers(model: Any, data: Any, arm: Arm) -> None:
+    """Put joints that follow others where these have them: else they kick the arm."""
+    for joint in arm.joints:
+        if joint.mimic is None:
+            continue
+        leader = model.joint(arm.joints[joint.mimic.leader].name)
+        own, ratio = model.joint(joint.name), joint.mimic.multiplier
+        at = float(data.qpos[leader.qposadr[0]])
+        data.qpos[own.qposadr[0]] = ratio * at + joint.mimic.offset
+        data.qvel[own.dofadr[0]] = ratio * float(data.qvel[leader.dofadr[0]])
 
 
 def compiled(model: Arm | Estimate | Path, samples: Samples | None = None) -> Any:
@@ -196,6 +209,7 @@ def follow_commands(
     data = mujoco.MjData(model)
     data.qpos[list(held)] = list(held.values())
     data.qpos[at] = q[0]
+    _place_followers(model, data, arm)
     simulated = np.tile(q[0], (len(q), 1))
     with _quietly():
         for k, until in enumerate(time[1:] - time[0]):

@@ -483,7 +483,8 @@ def _put_actuators(
     driven = joints_with_actuators(model)
     lines = [line for joint, line in actuators.items() if joint not in driven]
     if lines:
-        editor.insert(root, ["<actuator>", *_indented(lines, 1), "</actuator>"])
+        # Behind the template's own: controls and keyframes go by their order.
+        editor.append(root, ["<actuator>", *_indented(lines, 1), "</actuator>"])
     has = [joint for joint in actuators if joint in driven]
     if not has:
         return []

@@ -79,6 +79,18 @@ class Editor:
         else:
             self.changes.append((after, after, block))
 
+    def append(self, parent: Element, lines: list[str]) -> None:
+        """Put new lines behind the children of an element."""
+        if self._tag(parent).endswith(b"/>"):
+            self.insert(parent, lines)
+            return
+        indent = self._indent(parent)
+        # Behind the last child, on lines of their own: the end tag keeps its line.
+        end = len(self.data[: parent.close].rstrip())
+        block = b"".join(self._newline + indent + b"  " + x.encode() for x in lines)
+        closing = self._newline + indent
+        self.changes.append((end, parent.close, block + closing))
+
     def replace(self, element: Element, lines: list[str]) -> None:
         """Put lines in the place of a whole element."""
         block = (self._newline + self._indent(element)).join(
