@@ -120,8 +120,9 @@ def diagnose(
     # Nor does another load.
     where = [] if loaded else _concentrated(estimate)
     warnings += pushed or [*_unexplained(estimate), *loaded, *where]
-    warnings += [*_overfitted(estimate), *_extrapolates(estimate)]
-    return tuple(warnings)
+    # Validation that another load explains needs no other reason.
+    warnings += [] if loaded else _overfitted(estimate)
+    return (*warnings, *_extrapolates(estimate))
 
 
 def _unexcited(estimate: Estimate) -> list[EstimateWarning]:

@@ -418,21 +418,30 @@ def other_load(estimate: Estimate) -> list[EstimateWarning]:
         return []
     arm, columns = estimate.prior_arm, estimate.columns
     std = np.maximum(estimate.torque_std, 1e-12)
-    errors, loads = [], []
+    errors, loads, torques = [], [], []
     for run in [run[:: stride_over(runs)] for run in runs]:
-        errors.append((run.tau - estimate.predict(run)) / std)
+        torques.append(estimate.predict(run) / std)
+        errors.append(run.tau / std - torques[-1])
         loads.append(load_torques(columns, run, run) / std[:, None])
     error = np.concatenate(errors).reshape(-1)
     load = np.concatenate(loads).reshape(len(error), -1)
     moments = np.linalg.lstsq(load, error, rcond=1e-9)[0]
     unexplained = float(np.sum((error - load @ moments) ** 2))
     is_load = unexplained < (1.0 - _IS_LOAD) * float(error @ error)
+    # Torques in another unit, of one joint or of all, look like a load in part.
+    each, own = np.concatenate(errors), np.concatenate(torques)
+    shared, squares = np.sum(each * own, axis=0), np.sum(own**2, axis=0)
+    factors = [
+        *(shared**2 / np.maximum(squares, 1e-300)),
+        shared.sum() ** 2 / max(squares.sum(), 1e-300),
+    ]
+    is_load &= unexplained < float(error @ error) - float(max(factors))
     mass, total = float(moments[0]), sum(link.inertia.mass for link in arm.links)
     if not is_load or abs(mass) < LEAST_LOAD * total:
         return []
     more = "more" if mass > 0 else "less"
     text = (
-        f"In validation the arm carries {abs(mass):.2g} kg {more} than in the fit. "
-        "Validate with the load of the fit; a load itself with identify-load."
+        f"In validation the arm carries some {abs(mass):.2g} kg {more} than in the "
+        "fit: identify-load says how much. Validate with the load of the fit."
     )
     return [EstimateWarning("load-changed", text)]
