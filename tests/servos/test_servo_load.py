@@ -62,6 +62,16 @@ def test_a_load_is_found(pendulum, servo, factor):
     assert "Its mass alone does not show" in load.statement()
 
 
+def test_a_load_is_found_on_a_rod_that_weighs_next_to_nothing(pendulum, servo):
+    """A stranger's bench: the load was thirty times its rod, and refused."""
+    bare = replace(servo, arm=heavier(pendulum, 0.03))
+    recordings = [rig.recording(servo, k, arm=pendulum, gain=8.0) for k in range(3)]
+    load = identify_servo_load(bare, recordings, [8.0] * 3)
+    moment, inertia = moments(pendulum)
+    assert load.gravity_moment == pytest.approx(moment, rel=0.01)
+    assert load.inertia == pytest.approx(inertia, rel=0.1)
+
+
 def test_a_load_is_found_where_friction_and_zero_have_moved(pendulum, servo):
     """As they do from one mounting to the next."""
     moved = {k: 1.2 * servo.values[k] for k in ("coulomb", "driving", "back_driven")}

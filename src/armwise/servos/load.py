@@ -37,8 +37,9 @@ _FRICTION_STD, _ZERO_STD = 0.15, 0.02
 _NUISANCES = 2
 """Coordinates beside the load's ten, in their standard deviations: these two."""
 
-_SCALES = (0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0)
-"""Sizes of what the joint turns that are tried first, of the description's."""
+_SCALES = (0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 9.0, 14.0, 20.0, 30.0, 45.0, 70.0)
+"""Sizes of what the joint turns that are tried first, of the description's: a rod may
+weigh next to nothing beside its load."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,6 +235,9 @@ class _Problem:
             x[:10] = (factor - 1.0) * self.link / self.size
         wide = np.full(self.servo.arm.dof, 0.05)
         order = np.argsort(self.costs(list(starts), wide))
+        # Steps, and what counts as known, are of the size of what is turned.
+        larger = max(_SCALES[order[0]], 1.0)
+        self.size, starts[:, :10] = larger * self.size, starts[:, :10] / larger
         # The best two: a swing more or less makes valleys of their own.
         ends = [self._descend(starts[k]) for k in order[:2]]
         scales = self.scales(self.errors([ends[0][0]]))
