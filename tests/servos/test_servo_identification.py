@@ -437,6 +437,9 @@ def test_lerobot_in_degrees_and_normalised(robot, tmp_path):
         tmp_path / "b.parquet", robot, tmp_path / "calibration.json"
     )
     assert first["q_2"].values == pytest.approx(command[:half, 1])
+    _lerobot(tmp_path / "c.parquet", 200.0 * command, 200.0 * command)
+    with pytest.raises(RecordingError, match="not normalised but degrees"):
+        read_lerobot(tmp_path / "c.parquet", robot, tmp_path / "calibration.json")
     (tmp_path / "calibration.json").write_text('{"j0": {}}')
     with pytest.raises(ArgumentError, match="no range_min and range_max of 'j0'"):
         read_lerobot(tmp_path / "b.parquet", robot, tmp_path / "calibration.json")

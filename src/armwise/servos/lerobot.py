@@ -70,6 +70,13 @@ def read_lerobot(
     time = frame["timestamp"].to_numpy().astype(float)
     if calibration is not None:
         ranges = _ranges(Path(calibration), arm)
+        farthest = float(np.nanmax(np.abs(blocks["observation.state"])))
+        # LeRobot clips what it normalises; a hundredth more is rounding.
+        if farthest > 101.0:
+            raise RecordingError(
+                f"{file} holds {farthest:.0f}, beyond −100 … 100: its values are not "
+                "normalised but degrees. Leave --calibration out."
+            )
         blocks = {name: _radians(block, ranges) for name, block in blocks.items()}
     elif float(np.nanmax(np.abs(blocks["observation.state"]))) > 2.0 * np.pi:
         blocks = {name: np.radians(block) for name, block in blocks.items()}
