@@ -43,6 +43,12 @@ _MOST_S = 150.0
 """Length in [s] of the motions that zeros are sought in."""
 
 
+# Judgement: with six, Student's two standard deviations are 2.6; a part of a motion of
+# half a minute still holds several poses.
+_FEWEST = 6
+"""Motions, or parts of them, whose scatter tells how well zeros are known."""
+
+
 @dataclass(frozen=True, eq=False)
 class ZeroStep:
     """A step towards the joints' zeros, servos adjusting to it.
@@ -84,7 +90,9 @@ def zero_step(
     # The last: not moved at all.
     nudges = [*(zeros + _STEP * np.eye(dof)), zeros]
     moved = [[joint_loads(motions[m], arms[m], z) for m in used] for z in nudges]
-    S, scores = np.zeros((dof, dof)), np.zeros((len(used), dof))
+    # Parts of few motions scatter, too; of two or three nobody knows how.
+    parts = -(-_FEWEST // len(used))
+    S, scores = np.zeros((dof, dof)), np.zeros((len(used) * parts, dof))
     for j, (own, values, names) in joints.items():
         used_motions = [own[m] for m in used]
         nudged = [[motion[j] for motion in some] for some in moved]
@@ -97,14 +105,15 @@ def zero_step(
         for n, (z, p, e, w) in enumerate(slopes.rows):
             own_part = z - p @ back.T
             S += (own_part * w[:, None]).T @ own_part
-            scores[n] += own_part.T @ (w * e)
+            for k, rows in enumerate(np.array_split(np.arange(len(e)), parts)):
+                scores[n * parts + k] += own_part[rows].T @ (w * e)[rows]
     prior = np.eye(dof) / _USUAL**2
     inverse = np.zeros((dof, dof))
     stepped = np.arange(dof) if free is None else np.flatnonzero(free)
     some = np.ix_(stepped, stepped)
     inverse[some] = np.linalg.inv((S + prior)[some])
     step = -inverse @ (scores.sum(0) + prior @ zeros)
-    count = len(used)
+    count = len(scores)
     scatter = inverse @ (scores.T @ scores * count / max(count - 1, 1)) @ inverse
     # Few motions: a normal's two standard deviations are Student's some more.
     few = (t.ppf(0.975, max(count - 1, 2)) / 1.96) ** 2
