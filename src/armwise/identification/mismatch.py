@@ -544,6 +544,11 @@ def _search(
     std = np.where(is_known & (first > part * trials.power[:count]), std, np.inf)
     sizes, root = joint_coefficients(start, selection)
     others, expected = _expected(rows, trials.labels, (selection, sizes), (value, std))
+    rotors = _rotors_in_doubt(rows)
+    for k, (kind, joint, _) in enumerate(trials.labels):
+        if kind == "rotor" and rotors[joint]:
+            others.append(k)
+            expected.append(_second_moment(value[k], std[k], rotors[joint]))
     every = np.zeros((len(selection) + len(others), root.shape[1] + len(others)))
     every[: len(selection), : root.shape[1]] = root
     every[len(selection) :, root.shape[1] :] = np.diag(expected)
@@ -557,7 +562,7 @@ def _expected(
     labels: Sequence[_Label],
     shown: tuple[Sequence[int], np.ndarray],
     own: tuple[np.ndarray, np.ndarray],
-) -> tuple[list[int], np.ndarray]:
+) -> tuple[list[int], list[float]]:
     """Friction that is expected of a joint because another shows it, and its size.
 
     Of each column its second moment: its coefficient, and how uncertain that is. A load
@@ -611,13 +616,7 @@ def _expected(
         size / np.sqrt(len(group)) for group in shapes.values() for _, size in group
     ]
     late, spread = _delays_expected(labels, selection, own)
-    columns, expected = [*columns, *late], [*expected, *[spread] * len(late)]
-    rotors = _rotors_in_doubt(rows)
-    for k, label in enumerate(labels):
-        if label.kind == "rotor" and rotors[label.joint]:
-            columns.append(k)
-            expected.append(_second_moment(own[0][k], own[1][k], rotors[label.joint]))
-    return columns, np.array(expected)
+    return [*columns, *late], [*expected, *[spread] * len(late)]
 
 
 def _rotors_in_doubt(rows: WhitenedRows) -> Float[np.ndarray, " dof"]:
