@@ -93,7 +93,9 @@ def worth_of_terms(
     if remembers:
         # What takes half of the error where it acts away, and surely some elsewhere,
         # need not be much of the whole: there are few reversals in a log.
-        if _explains_reversals(before, after) and sureness.min() >= _LEAST_ERRORS:
+        # It must be the surer for that: in stretches a joint sticks now and then, too.
+        is_sure = sureness.min() >= _LEAST_ERRORS and sureness[1] >= _SURE_AROUND
+        if _explains_reversals(before, after) and is_sure:
             least = np.zeros(2)
         # One standard error: it need not be sure to be no help.
         spoils = sureness[0] <= -1.0

@@ -36,7 +36,12 @@ from armwise.identification.sampled_rows import (
     WhitenedRows,
 )
 from armwise.identification.validation import TorqueLag
-from armwise.regression import STRETCHES, friction_direction, torque_rate
+from armwise.regression import (
+    STRETCHES,
+    friction_direction,
+    heat_coefficients,
+    torque_rate,
+)
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -579,12 +584,13 @@ def _expected(
             where others explain the column.
     """
     selection, sizes = shown
-    arm = rows.problem.columns.arm
+    arm, friction = rows.problem.columns.arm, _friction_torque(rows)
     forms = {labels[k].form for k in selection}
+    # Friction brakes: what falls with the load is something else.
     loads = [
         size
         for k, size in zip(selection, sizes, strict=True)
-        if labels[k].kind == "load"
+        if labels[k].kind == "load" and size > 0.0
     ]
     kinds, has = set(), set()
     for term, size in rows.estimate.friction:
@@ -605,7 +611,8 @@ def _expected(
             # Zero, give or take what joints that show it have, before the data.
             size = _second_moment(own[0][k], own[1][k], root_mean_square)
         elif is_shown and _KINDS[label.kind].is_friction:
-            size = float(np.hypot(own[0][k], own[1][k]))
+            # However it bends, it is no more than all of a joint's friction.
+            size = min(float(np.hypot(own[0][k], own[1][k])), friction[label.joint])
         else:
             continue
         # Sine and cosine of a place are no alternatives; thinning is one of speed.
@@ -633,6 +640,15 @@ def _rotors_in_doubt(rows: WhitenedRows) -> Float[np.ndarray, " dof"]:
         links = rows.acceleration_torque(unit)[:, j]
         std[j] = min(std[j], float(np.mean(links)))
     return np.where(_load_friction(rows) != 0.0, std, 0.0)
+
+
+def _friction_torque(rows: WhitenedRows) -> Float[np.ndarray, " dof"]:
+    """Coulomb and viscous friction of each joint at its top speed in [N m]."""
+    arm = rows.problem.columns.arm
+    dry, viscous = heat_coefficients(arm, rows.estimate.all_parameters)
+    own = list(arm.coordinates)
+    top = np.percentile(np.abs(rows.motion.qd), 99.5, axis=0)
+    return np.asarray(dry[own] + viscous[own] * top)
 
 
 def _second_moment(value: float, std: float, before: float) -> float:
