@@ -485,16 +485,17 @@ def _search_beside_gains(
 ) -> tuple[_Findings, GainsShown]:
     """Look for columns, and for gains beside them.
 
-    Friction of another shape looks like gains that differ, too: gains are asked for
-    what the columns leave of the torque. If they are seen, columns are looked for once
-    more, in what the gains leave.
+    Friction of another shape looks like gains that differ, too: those that are seen
+    must be so in what the columns leave of the torque as well. Columns are then looked
+    for once more, in what the gains leave.
     """
     own = trials.effects[:, trials.gains]
+    gains = gains_shown(trials.remainder, trials.gains, own, gain_std)
     if not trials.labels:
-        gains = gains_shown(trials.remainder, trials.gains, own, gain_std)
         return _NOTHING, gains
     findings, beside = _search(rows, trials, trials.remainder)
-    gains = gains_shown(beside, trials.gains, own, gain_std)
+    if gains.is_seen:
+        gains = gains_shown(beside, trials.gains, own, gain_std)
     if gains.is_seen:
         findings, _ = _search(rows, trials, trials.without_gains())
     return findings, gains
