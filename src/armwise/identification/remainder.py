@@ -139,13 +139,12 @@ def joint_coefficients(
     spans = pairwise(remainder.edges.tolist())
     grams = np.stack([values[:, a:b] @ values[:, a:b].T for a, b in spans])
     products, scores = grams[:, :-1, :-1], grams[:, :-1, -1]
-    total = products.sum(axis=0)
     # Of the products, which have half the digits: columns may be nearly alike.
-    value = np.linalg.pinv(total, rcond=1e-9, hermitian=True) @ scores.sum(axis=0)
+    total = products.sum(axis=0) + 1e-9 * np.eye(len(unit))
+    value = np.linalg.solve(total, scores.sum(axis=0))
     # As in `own_coefficients`, of several unknowns.
-    moves = (
-        np.linalg.pinv(total - 0.95 * products, rcond=1e-9, hermitian=True)
-        @ (scores - products @ value)[..., None]
+    moves = np.linalg.solve(
+        total - 0.95 * products, (scores - products @ value)[..., None]
     )
     scatter = moves[..., 0].T * np.sqrt((STRETCHES - 1) / STRETCHES)
     return value / unit, np.column_stack([value, scatter]) / unit[:, None]
