@@ -30,6 +30,7 @@ from armwise.identification.remainder import (
     orthonormal_fit,
     own_coefficients,
     reached_by_chance,
+    second_moment,
 )
 from armwise.identification.sampled_rows import (
     FEWEST,
@@ -548,18 +549,23 @@ def _search(
     is_bent = np.isin(kinds, ["speed", "thinning"])
     part = np.where(is_bent, _BENT_PART, _OWN_PART)
     std = np.where(is_known & (first > part * trials.power[:count]), std, np.inf)
-    sizes, root = joint_coefficients(start, selection)
+    sizes, scatter = joint_coefficients(start, selection)
     others, expected = _expected(rows, trials.labels, (selection, sizes), (value, std))
     rotors = _rotors_in_doubt(rows)
     for k, (kind, joint, _) in enumerate(trials.labels):
         if kind == "rotor" and rotors[joint]:
             others.append(k)
-            expected.append(_second_moment(value[k], std[k], rotors[joint]))
-    every = np.zeros((len(selection) + len(others), root.shape[1] + len(others)))
-    every[: len(selection), : root.shape[1]] = root
-    every[len(selection) :, root.shape[1] :] = np.diag(expected)
+            expected.append(second_moment(value[k], std[k], rotors[joint]))
+    # What the columns of one joint do together; joints' errors have nothing to do with
+    # each other, so that it is no merit if they cancel.
+    owners = np.array([trials.labels[k].joint for k in selection], dtype=int)
+    together = sizes[:, None] * (owners[:, None] == np.unique(owners))
+    sure = np.hstack([together, scatter])
+    root = np.zeros((len(sure) + len(others), sure.shape[1] + len(others)))
+    root[: len(sure), : sure.shape[1]] = sure
+    root[len(sure) :, sure.shape[1] :] = np.diag(expected)
     columns = [*selection, *others]
-    found = (sizes, every, np.array(errors), tuple(beyond))
+    found = (sizes, root, np.array(errors), tuple(beyond))
     return _Findings(columns, len(selection), *found), remainder
 
 
@@ -610,7 +616,7 @@ def _expected(
         is_shown = bool(np.isfinite(own[1][k]))
         if label.kind == "load" and (is_shown or label[:2] not in has):
             # Zero, give or take what joints that show it have, before the data.
-            size = _second_moment(own[0][k], own[1][k], root_mean_square)
+            size = second_moment(own[0][k], own[1][k], root_mean_square)
         elif is_shown and _KINDS[label.kind].is_friction:
             # However it bends, it is no more than all of a joint's friction.
             size = min(float(np.hypot(own[0][k], own[1][k])), friction[label.joint])
@@ -650,13 +656,6 @@ def _friction_torque(rows: WhitenedRows) -> Float[np.ndarray, " dof"]:
     own = list(arm.coordinates)
     top = np.percentile(np.abs(rows.motion.qd), 99.5, axis=0)
     return np.asarray(dry[own] + viscous[own] * top)
-
-
-def _second_moment(value: float, std: float, before: float) -> float:
-    """Root of it, of a coefficient that is 0 ± `before` and was seen as value ± std."""
-    precision = 1.0 / std**2
-    variance = before**2 / (1.0 + precision * before**2)
-    return float(np.hypot(np.sqrt(variance), variance * precision * value))
 
 
 def _delays_expected(

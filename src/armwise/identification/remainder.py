@@ -125,14 +125,14 @@ def own_coefficients(
 
 def joint_coefficients(
     remainder: Remainder, columns: Sequence[int]
-) -> tuple[np.ndarray, Float[np.ndarray, "columns stretches+1"]]:
-    """Coefficients of columns in one regression, and a root of their second moment.
+) -> tuple[np.ndarray, Float[np.ndarray, "columns stretches"]]:
+    """Coefficients of columns in one regression, and a root of their covariance.
 
     Columns that are alike explain the same residual: one by one they would count it as
-    often as there are of them. The root is the coefficients, and their jackknife.
+    often as there are of them. The covariance is the jackknife's.
     """
     if not columns:
-        return np.zeros(0), np.zeros((0, 0))
+        return np.zeros(0), np.zeros((0, STRETCHES))
     values = np.stack([remainder.column(k) for k in [*columns, -1]])
     unit = np.sqrt(np.sum(values[:-1] ** 2, axis=1))
     values[:-1] /= unit[:, None]
@@ -147,7 +147,14 @@ def joint_coefficients(
         total - 0.95 * products, (scores - products @ value)[..., None]
     )
     scatter = moves[..., 0].T * np.sqrt((STRETCHES - 1) / STRETCHES)
-    return value / unit, np.column_stack([value, scatter]) / unit[:, None]
+    return value / unit, scatter / unit[:, None]
+
+
+def second_moment(value: float, std: float, before: float) -> float:
+    """Root of it, of a coefficient that is 0 ± `before` and was seen as value ± std."""
+    precision = 1.0 / std**2
+    variance = before**2 / (1.0 + precision * before**2)
+    return float(np.hypot(np.sqrt(variance), variance * precision * value))
 
 
 _CHANCE = 0.01
