@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,8 +11,13 @@ import armwise as aw
 from armwise.control import simulate_log
 from armwise.errors import ArgumentError
 from armwise.identification import MISMATCH, Tally, read_estimate, write_estimate
-from armwise.identification.mismatch import _expected, _Label
-from armwise.identification.remainder import own_coefficients, reached_by_chance
+from armwise.identification.mismatch import _delays_expected, _Label
+from armwise.identification.remainder import (
+    Remainder,
+    joint_coefficients,
+    own_coefficients,
+    reached_by_chance,
+)
 from armwise.identification.sampled_rows import SampledSystem, whitened_rows
 from armwise.motions import random_motion
 from armwise.recordings import Recording
@@ -154,20 +158,15 @@ def test_coulomb_friction_is_not_sure_where_viscous_friction_thins(seed):
     assert np.all(error <= 3.0 * estimate.base_std[rows])
 
 
-def test_delays_that_only_all_joints_together_show_are_expected(plain):
-    rows = SimpleNamespace(
-        estimate=plain, problem=SimpleNamespace(columns=plain.columns)
-    )
+def test_delays_that_only_all_joints_together_show_are_expected():
     labels = [_Label("delay", j, 0) for j in range(6)]
     std, signs = np.full(6, 1e-3), np.array([1.0, -1.0, 1.0, -1.0, 1.0, -1.0])
-    nothing: tuple[list[int], np.ndarray] = ([], np.zeros(0))
-    assert _expected(rows, labels, nothing, (signs * std, std))[0] == []
-    columns, sizes = _expected(rows, labels, nothing, (3.0 * signs * std, std))
+    assert _delays_expected(labels, [], (signs * std, std)) == ([], 0.0)
+    columns, size = _delays_expected(labels, [], (3.0 * signs * std, std))
     assert columns == list(range(6))
     # What is seen has the variance of the delays and that of the noise.
-    np.testing.assert_allclose(np.hypot(sizes, std), 3e-3)
-    surely = ([0], np.array([3e-3]))
-    assert 0 not in _expected(rows, labels, surely, (3.0 * signs * std, std))[0]
+    np.testing.assert_allclose(np.hypot(size, std), 3e-3)
+    assert 0 not in _delays_expected(labels, [0], (3.0 * signs * std, std))[0]
 
 
 def test_a_compliance_moves_the_torque_of_every_joint(described, data, arm):
@@ -229,6 +228,71 @@ def test_what_chance_reaches_is_known_where_few_stretches_count():
     scores[:, 30] += 3.0 * size[:, 30]
     value, std, _ = own_coefficients(size, scores)
     assert (np.abs(value) / std > reached_by_chance(size, scores))[30]
+
+
+def stribeck_log(arm: aw.Arm, seed: int) -> aw.Samples:
+    data = samples_of(arm, seed=seed, seed_motion=seed)
+    fall = 0.4 * np.sign(data.qd) * np.exp(-((data.qd / 0.15) ** 2))
+    return missing(data, fall)
+
+
+def test_more_logs_of_one_robot_narrow_the_intervals(described, arm):
+    """Friction that falls with speed is in all of them, and counts once."""
+    logs = [stribeck_log(arm, seed) for seed in range(4)]
+    every = weighted(described, logs)
+    assert "residual-follows-speed" in codes(every)
+    singles = [weighted(described, log) for log in logs]
+    assert min(held(one, arm) for one in (*singles, every)) > 0.9
+    ratio = every.base_std / np.mean([one.base_std for one in singles], axis=0)
+    # What another friction does to Coulomb's no number of logs takes away.
+    names = [every.base.names[k] for k in every.base.indices]
+    others = np.array([not name.endswith(".coulomb") for name in names])
+    assert np.median(ratio[others]) < 0.5
+    assert np.mean(ratio[others] < 1.0) > 0.95
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_friction_of_another_shape_is_no_gain(seed, described, arm):
+    estimate = weighted(described, stribeck_log(arm, seed))
+    assert "residual-follows-speed" in codes(estimate)
+    assert "torque-gains-differ" not in codes(estimate)
+    assert np.array_equal(estimate.gain_std, [GAIN_STD["unknown"]] * arm.dof)
+
+
+def test_columns_that_are_alike_count_once():
+    """Each alone takes the whole of what both explain; beside each other, half."""
+    rng = np.random.default_rng(2)
+    column, noise = rng.normal(size=4000), rng.normal(size=(3, 4000))
+    alike = column + 0.05 * noise[:2]
+    torque = 0.5 * column + 0.1 * noise[2]
+    edges = np.linspace(0, 4000, 41).astype(int)
+    remainder = Remainder.of(np.stack([*alike, torque]), edges)
+    sizes, scatter = joint_coefficients(remainder, [0, 1])
+    expected = np.linalg.lstsq(alike.T, torque, rcond=None)[0]
+    np.testing.assert_allclose(sizes, expected, rtol=1e-6)
+    assert sizes.sum() == pytest.approx(0.5, rel=0.01)
+    # The noise's: white, so that the textbook's covariance is right.
+    covariance = 0.01 * np.linalg.inv(alike @ alike.T)
+    variance = np.sum(scatter**2, axis=1)
+    np.testing.assert_allclose(variance, np.diag(covariance), rtol=0.5)
+
+
+def test_friction_of_the_load_is_not_surer_than_the_rotor_beside_it(described, arm):
+    """A rotor turns with its joint and loads no gear; torques show the sum alone."""
+    data = samples_of(arm, noise=0.001)
+    load = aw.Dynamics(replace_drives(arm)).inverse_dynamics(data.q, data.qd, data.qdd)
+    friction = 0.1 * np.abs(load[:, 1]) * np.sign(data.qd[:, 1])
+    term = aw.identification.FrictionTerm(1, arm.joints[1].name, "load")
+    wrong = missing(data, at(data, 1, friction))
+    estimate = aw.identify(described, wrong, friction=[term])
+    rotor = arm.layout.drive("rotor_inertia")[1]
+    assert np.isinf(estimate.std[rotor])
+    assert abs(estimate.parameters[rotor] - 0.2) > 0.05
+    row = list(estimate.base.indices).index(arm.parameters.size)
+    error = abs(estimate.base_values[row] - 0.1)
+    assert error < interval_factor() * estimate.base_std[row]
+    # It is in doubt, but known to a tenth.
+    assert estimate.base_std[row] < 0.01
 
 
 def test_assumed_gains_widen_every_interval(plain, described, data, tmp_path):

@@ -65,9 +65,16 @@ _PAUSES = 0.005
 joint's, whatever is left of the error: pauses too short for an encoder to show leave
 some that looks alike."""
 
-# Judgement: in simulated joints that stick, up to 1.1 %; in real arms 3.8 % and more.
+# Judgement: in simulated joints that stick, up to 1.5 % where it was sure; in real arms
+# 3.8 % and more.
 _SPOILING_PAUSES = 0.02
-"""The same where hysteresis adds to the error of rows far from reversals."""
+"""The same where hysteresis adds to the error of rows far from reversals, or where a
+joint is seen to stick: it does so for moments too short for its encoder, too."""
+
+# Judgement: wrists of simulated arms that stick do so for 4 to 20 % of a log; drives
+# without a pause that a raw position shows, for nothing of it.
+STICKS = 0.01
+"""Fraction of a log from which on a joint that does not move at all sticks."""
 
 
 def worth_of_terms(
@@ -75,6 +82,7 @@ def worth_of_terms(
     after: Float[np.ndarray, "2 folds"],
     torque: Float[np.ndarray, " 2"],
     remembers: bool,
+    sticks: bool = False,
 ) -> float:
     """Fraction of the squared error that terms take away; 0 if they are refused.
 
@@ -82,6 +90,7 @@ def worth_of_terms(
         before, after: Squared error of fitted rows and of all, per stretch left out.
         torque: Squared torque of fitted rows and of all.
         remembers: Whether the terms make all rows fitted ones.
+        sticks: Whether a joint of theirs is seen to stick.
     """
     total = np.maximum(before.sum(axis=1), 1e-300)
     gain = 1.0 - after.sum(axis=1) / total
@@ -97,7 +106,7 @@ def worth_of_terms(
             least = np.zeros(2)
         # One standard error: it need not be sure to be no help.
         spoils = sureness[0] <= -1.0
-        size = _SPOILING_PAUSES if spoils else _PAUSES
+        size = _SPOILING_PAUSES if spoils or sticks else _PAUSES
         least = np.maximum(least, size**2 * torque / total)
     # Sure on the rows that are fitted with it: what shows around reversals alone is
     # a joint that sticks there, unless the term has a memory.

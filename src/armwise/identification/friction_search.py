@@ -84,6 +84,7 @@ class FrictionSearch:
         terms: What else is estimated.
         reversing: Which of the terms show while friction reverses: with them all rows
             of their joints are fitted.
+        sticking: Which joints are seen to stick.
     """
 
     def __init__(
@@ -93,8 +94,10 @@ class FrictionSearch:
         total: Accumulator,
         terms: Sequence[str],
         reversing: frozenset[int] = frozenset(),
+        sticking: frozenset[int] = frozenset(),
     ) -> None:
         self._terms, self._reversing = columns.friction, reversing
+        self._sticking = sticking
         rows = columns.dynamics.mechanism.drive_rows
         self._joints = [np.flatnonzero(rows[term.joint]) for term in self._terms]
         waves: dict[tuple[int, float, int], list[int]] = {}
@@ -691,7 +694,8 @@ class FrictionSearch:
     ) -> float:
         """Worth of terms that act on some joints, as `worth_of_terms` has it."""
         torque = self._torque[:, joints].sum(axis=1)
-        return worth_of_terms(before, after, torque, remembers)
+        sticks = not self._sticking.isdisjoint(joints.tolist())
+        return worth_of_terms(before, after, torque, remembers, sticks)
 
     def _is_excluded(self, selection: Sequence[int], k: int) -> bool:
         """Whether a drive has the term, or its form: Stribeck speeds exclude others."""

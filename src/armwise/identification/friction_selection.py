@@ -21,6 +21,7 @@ from armwise.identification.friction_candidates import (
     friction_candidates,
     motor_periods,
 )
+from armwise.identification.friction_guards import STICKS
 from armwise.identification.friction_ripples import rows_apart
 from armwise.identification.friction_search import FrictionSearch, TermScale
 from armwise.identification.methods.least_squares import WeightedLeastSquares
@@ -110,9 +111,9 @@ def select_friction(
         folds, total = _folds(columns, runs)
         # Of two stretches no scatter is known.
         is_long = len(folds) > 2
-        shown = _reversing(columns, runs)
+        shown = (_reversing(columns, runs), _sticking(runs))
         search = (
-            FrictionSearch(columns, folds, total, terms, shown) if is_long else None
+            FrictionSearch(columns, folds, total, terms, *shown) if is_long else None
         )
         selection = [] if search is None else search.run()
         selected = tuple(candidates[k] for k in selection)
@@ -136,6 +137,12 @@ def _reversing(columns: Columns, runs: Sequence[Samples]) -> frozenset[int]:
         for k, term in enumerate(columns.friction)
         if any(columns.shows_reversing(term, run) for run in runs)
     )
+
+
+def _sticking(runs: Sequence[Samples]) -> frozenset[int]:
+    """Joints whose raw position shows them to stick for a good part of a log."""
+    parts = [run.stuck.mean(axis=0) for run in runs if run.stuck is not None]
+    return frozenset(int(j) for part in parts for j in np.flatnonzero(part > STICKS))
 
 
 # Judgement: of a radian of phase at the end of the range, or of a width. Slopes are

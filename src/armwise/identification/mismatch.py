@@ -25,17 +25,24 @@ from armwise.identification.remainder import (
     GainsShown,
     Remainder,
     gains_shown,
+    joint_coefficients,
     lag_doubt,
     orthonormal_fit,
     own_coefficients,
     reached_by_chance,
+    second_moment,
 )
 from armwise.identification.sampled_rows import (
     FEWEST,
     WhitenedRows,
 )
 from armwise.identification.validation import TorqueLag
-from armwise.regression import STRETCHES, friction_direction, torque_rate
+from armwise.regression import (
+    STRETCHES,
+    friction_direction,
+    heat_coefficients,
+    torque_rate,
+)
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -125,6 +132,11 @@ _KINDS = {
         "speed",
         "viscous friction that thins",
         is_friction=True,
+    ),
+    # Links load a gear, and its rotor does not: torques that do not tell the two apart
+    # leave friction of the load in doubt. Not found by itself, and not said.
+    "rotor": _Kind(
+        "residual-follows-load", "load", "a rotor of another inertia than estimated"
     ),
     "direction": _Kind(
         "residual-follows-direction",
@@ -252,11 +264,8 @@ def find_mismatch(
     """
     count = sum(len(run) for run in rows.problem.data)
     trials = _trials(rows, is_tested and count >= FEWEST)
-    gains = gains_shown(
-        trials.remainder, trials.gains, trials.effects[:, trials.gains], gain_std
-    )
-    findings = _search(rows, trials, gains) if trials.labels else _NOTHING
-    effects = trials.effects[:, findings.columns] * findings.sizes
+    findings, gains = _search_beside_gains(rows, trials, gain_std)
+    effects = trials.effects[:, findings.columns] @ findings.root
     doubt, late = lag_doubt(rows, bool(trials.labels))
     every = np.vstack([effects.T, gains.effects.T, late])
     is_known = np.isfinite(rows.estimate.base_std)
@@ -275,7 +284,7 @@ def find_mismatch(
         ),
         gains.std,
         np.hstack([gains.effects, effects])[:-1] * is_known[:, None],
-        _warnings(rows, trials, findings, effects, gains),
+        _warnings(rows, trials, findings, gains),
     )
 
 
@@ -313,6 +322,7 @@ def _own_columns(
     top = np.maximum(np.percentile(np.abs(motion.qd), 99.5, axis=0), 1e-9)
     time = (2.0 * rows.stretch / (STRETCHES - 1) - 1.0)[::step]
     weight = (rows.trust / rows.std)[::step].T
+    loaded = _load_friction(rows)
     kinds: list[str] = []
     columns = []
     for j, index in enumerate(arm.coordinates):
@@ -326,6 +336,11 @@ def _own_columns(
             # Of what the links take while they are not accelerated: fast changes of a
             # load need not show in friction.
             ("load", np.abs(static[::step, j]) * d),
+            # What a rotor that is heavier takes off the load that friction follows.
+            (
+                "rotor",
+                -loaded[j] * np.sign(load[::step, j]) * motion.qdd[::step, j] * d,
+            ),
             ("place", np.sin(q) * d),
             ("place", np.cos(q) * d),
             ("position", np.sin(q)),
@@ -350,6 +365,16 @@ def _own_columns(
     return kinds, np.stack(columns)
 
 
+def _load_friction(rows: WhitenedRows) -> Float[np.ndarray, " dof"]:
+    """Friction of each joint per load, by the estimate's terms; 0: none."""
+    arm = rows.problem.columns.arm
+    friction = np.zeros(arm.dof)
+    for term, size in rows.estimate.friction:
+        if _KIND_OF.get(term.form) == "load" and term.joint in arm.coordinates:
+            friction[arm.coordinates.index(term.joint)] += size
+    return friction
+
+
 @dataclass(frozen=True, eq=False)
 class _Trials:
     """Columns that may be missing, and what the fit leaves over of each.
@@ -371,10 +396,10 @@ class _Trials:
         """Which columns are the torque gains."""
         return slice(len(self.labels), self.power.size)
 
-    def without_gains(self, gains: GainsShown) -> Remainder:
-        """What the gains leave as well, if they differ more than assumed."""
+    def without_gains(self) -> Remainder:
+        """What the gains leave as well."""
         remainder = self.remainder
-        for k in range(self.gains.start, self.gains.stop) if gains.is_seen else ():
+        for k in range(self.gains.start, self.gains.stop):
             if remainder.squares[:, k].sum() > _OWN_PART * self.power[k]:
                 remainder = remainder.without(k)
         return remainder
@@ -438,7 +463,9 @@ class _Findings:
         columns: Which of those that were tried, the sure ones first.
         sure: How many of them are surely there; the others are expected, as another
             joint has them.
-        sizes: Their coefficients; of those expected, the size they may well have.
+        sizes: Coefficients of the sure ones, all of them in one regression.
+        root: Of the second moment of all coefficients: what they are, and how uncertain
+            that is.
         std: Standard errors of the sure ones when they were findings.
         beyond: Whether chance would hardly reach each of the sure ones.
     """
@@ -446,23 +473,57 @@ class _Findings:
     columns: list[int]
     sure: int
     sizes: np.ndarray
+    root: Float[np.ndarray, "columns effects"]
     std: np.ndarray
     beyond: tuple[bool, ...] = ()
 
 
-_NOTHING = _Findings([], 0, np.zeros(0), np.zeros(0))
+_NOTHING = _Findings([], 0, np.zeros(0), np.zeros((0, 0)), np.zeros(0))
 
 
-def _search(rows: WhitenedRows, trials: _Trials, gains: GainsShown) -> _Findings:
-    """Add the column that the residual follows most surely, until none is sure."""
-    count = len(trials.labels)
-    start = remainder = trials.without_gains(gains)
+def _search_beside_gains(
+    rows: WhitenedRows, trials: _Trials, gain_std: Float[np.ndarray, " dof"]
+) -> tuple[_Findings, GainsShown]:
+    """Look for columns, and for gains beside them.
+
+    Friction of another shape looks like gains that differ, too: those that are seen
+    must be so in what the columns leave of the torque as well. Columns are then looked
+    for once more, in what the gains leave.
+    """
+    own = trials.effects[:, trials.gains]
+    gains = gains_shown(trials.remainder, trials.gains, own, gain_std)
+    if not trials.labels:
+        return _NOTHING, gains
+    findings, beside = _search(rows, trials, trials.remainder)
+    if gains.is_seen:
+        gains = gains_shown(beside, trials.gains, own, gain_std)
+    if gains.is_seen:
+        findings, _ = _search(rows, trials, trials.without_gains())
+    return findings, gains
+
+
+def _search(
+    rows: WhitenedRows, trials: _Trials, start: Remainder
+) -> tuple[_Findings, Remainder]:
+    """Add the column that the residual follows most surely, until none is sure.
+
+    Args:
+        rows: Rows of the data.
+        trials: Columns that may be missing.
+        start: What is left of them.
+
+    Returns:
+        What was found, and what is left beside that.
+    """
+    count, remainder = len(trials.labels), start
     first = start.squares[:, :count].sum(axis=0)
     # Of a column that lives in a stretch or two no scatter is known.
     lives = first**2 > _FEWEST * np.sum(start.squares[:, :count] ** 2, axis=0)
     # What bends the other way is no joint; its own second derivative may have any sign.
     bends = np.array([label.form == _COMPLIANCE for label in trials.labels])
-    thins = np.array([label.kind == "thinning" for label in trials.labels])
+    is_silent = np.array(
+        [label.kind in ("thinning", "rotor") for label in trials.labels]
+    )
     selection: list[int] = []
     errors: list[float] = []
     beyond: list[bool] = []
@@ -475,7 +536,7 @@ def _search(rows: WhitenedRows, trials: _Trials, gains: GainsShown) -> _Findings
         sureness = np.where(is_known & (std > 0.0), np.abs(value), 0.0)
         sureness /= np.where(std > 0.0, std, 1.0)
         sureness[selection] = 0.0
-        sureness[thins | (bends & (value < 0.0))] = 0.0
+        sureness[is_silent | (bends & (value < 0.0))] = 0.0
         best = int(np.argmax(sureness))
         if sureness[best] < _SURE or len(selection) >= _MOST:
             break
@@ -484,26 +545,28 @@ def _search(rows: WhitenedRows, trials: _Trials, gains: GainsShown) -> _Findings
         chance = reached_by_chance(squares[:, is_known], scores[:, is_known])
         beyond.append(bool(sureness[best] > chance[is_known[:best].sum()]))
         remainder = remainder.without(best)
-    sizes = np.zeros(0)
-    if selection:
-        columns = np.stack([start.column(k) for k in selection])
-        columns /= np.sqrt(first[selection])[:, None]
-        # Of the products, which have half the digits: columns may be nearly alike.
-        sizes = np.linalg.lstsq(
-            columns @ columns.T, columns @ start.column(-1), rcond=1e-9
-        )[0] / np.sqrt(first[selection])
     kinds = [label.kind for label in trials.labels]
     is_bent = np.isin(kinds, ["speed", "thinning"])
     part = np.where(is_bent, _BENT_PART, _OWN_PART)
     std = np.where(is_known & (first > part * trials.power[:count]), std, np.inf)
+    sizes, scatter = joint_coefficients(start, selection)
     others, expected = _expected(rows, trials.labels, (selection, sizes), (value, std))
-    return _Findings(
-        [*selection, *others],
-        len(selection),
-        np.concatenate([sizes, expected]),
-        np.array(errors),
-        tuple(beyond),
-    )
+    rotors = _rotors_in_doubt(rows)
+    for k, (kind, joint, _) in enumerate(trials.labels):
+        if kind == "rotor" and rotors[joint]:
+            others.append(k)
+            expected.append(second_moment(value[k], std[k], rotors[joint]))
+    # What the columns of one joint do together; joints' errors have nothing to do with
+    # each other, so that it is no merit if they cancel.
+    owners = np.array([trials.labels[k].joint for k in selection], dtype=int)
+    together = sizes[:, None] * (owners[:, None] == np.unique(owners))
+    sure = np.hstack([together, scatter])
+    root = np.zeros((len(sure) + len(others), sure.shape[1] + len(others)))
+    root[: len(sure), : sure.shape[1]] = sure
+    root[len(sure) :, sure.shape[1] :] = np.diag(expected)
+    columns = [*selection, *others]
+    found = (sizes, root, np.array(errors), tuple(beyond))
+    return _Findings(columns, len(selection), *found), remainder
 
 
 def _expected(
@@ -511,12 +574,14 @@ def _expected(
     labels: Sequence[_Label],
     shown: tuple[Sequence[int], np.ndarray],
     own: tuple[np.ndarray, np.ndarray],
-) -> tuple[list[int], np.ndarray]:
+) -> tuple[list[int], list[float]]:
     """Friction that is expected of a joint because another shows it, and its size.
 
     Of each column its second moment: its coefficient, and how uncertain that is. A load
     that hardly changes looks like Coulomb friction, so that its own coefficient says
     nothing; but it is a number without a unit, which joints of an arm have alike.
+    Shapes of one kind explain the same residual, and are averaged: one of them is
+    there, not all, and where the residual says which, it is not expected but sure.
 
     Args:
         rows: Rows of the data.
@@ -526,12 +591,13 @@ def _expected(
             where others explain the column.
     """
     selection, sizes = shown
-    arm = rows.problem.columns.arm
+    arm, friction = rows.problem.columns.arm, _friction_torque(rows)
     forms = {labels[k].form for k in selection}
+    # Friction brakes: what falls with the load is something else.
     loads = [
         size
         for k, size in zip(selection, sizes, strict=True)
-        if labels[k].kind == "load"
+        if labels[k].kind == "load" and size > 0.0
     ]
     kinds, has = set(), set()
     for term, size in rows.estimate.friction:
@@ -542,31 +608,73 @@ def _expected(
             has.add((kind, arm.coordinates.index(term.joint)))
     if "speed" in kinds | {labels[k].kind for k in selection}:
         kinds.add("thinning")
-    mean_square = float(np.mean(np.square(loads))) if loads else 0.0
-    columns, expected = [], []
+    root_mean_square = float(np.sqrt(np.mean(np.square(loads)))) if loads else 0.0
+    shapes: dict[tuple[str, int], list[tuple[int, float]]] = {}
     for k, label in enumerate(labels):
         if k in selection or not (label.form in forms or label.kind in kinds):
             continue
-        precision, squared = 1.0 / own[1][k] ** 2, np.inf
-        if label.kind == "load" and (precision or label[:2] not in has):
+        is_shown = bool(np.isfinite(own[1][k]))
+        if label.kind == "load" and (is_shown or label[:2] not in has):
             # Zero, give or take what joints that show it have, before the data.
-            variance = mean_square / (1.0 + precision * mean_square)
-            squared = variance + (variance * precision * own[0][k]) ** 2
-        elif precision and _KINDS[label.kind].is_friction:
-            squared = own[0][k] ** 2 + own[1][k] ** 2
-        if np.isfinite(squared):
-            columns.append(k)
-            expected.append(np.sqrt(squared))
-    # Delays of their own that no joint shows surely, but all together do (a random
-    # effect: DerSimonian and Laird 1986). χ² of n has the mean n and the variance 2 n;
-    # four of its deviations, as stretches that differ make its tails longer.
+            size = second_moment(own[0][k], own[1][k], root_mean_square)
+        elif is_shown and _KINDS[label.kind].is_friction:
+            # However it bends, it is no more than all of a joint's friction.
+            size = min(float(np.hypot(own[0][k], own[1][k])), friction[label.joint])
+        else:
+            continue
+        # Sine and cosine of a place are no alternatives; thinning is one of speed.
+        kind = {"place": f"place {k}", "thinning": "speed"}.get(label.kind, label.kind)
+        shapes.setdefault((kind, label.joint), []).append((k, size))
+    columns = [k for group in shapes.values() for k, _ in group]
+    expected = [
+        size / np.sqrt(len(group)) for group in shapes.values() for _, size in group
+    ]
+    late, spread = _delays_expected(labels, selection, own)
+    return [*columns, *late], [*expected, *[spread] * len(late)]
+
+
+def _rotors_in_doubt(rows: WhitenedRows) -> Float[np.ndarray, " dof"]:
+    """What a rotor's inertia may be off by where friction follows the load, else 0.
+
+    Its standard deviation; or where torques do not tell it from the links, what these
+    have about its axis: bodies that can exist share that in some way.
+    """
+    arm, motion = rows.problem.columns.arm, rows.motion
+    std = rows.estimate.std[arm.layout.drive("rotor_inertia")][list(arm.coordinates)]
+    for j in np.flatnonzero(_load_friction(rows)):
+        unit = np.zeros(motion.q.shape)
+        unit[:, j] = 1.0
+        links = rows.acceleration_torque(unit)[:, j]
+        std[j] = min(std[j], float(np.mean(links)))
+    return np.where(_load_friction(rows) != 0.0, std, 0.0)
+
+
+def _friction_torque(rows: WhitenedRows) -> Float[np.ndarray, " dof"]:
+    """Coulomb and viscous friction of each joint at its top speed in [N m]."""
+    arm = rows.problem.columns.arm
+    dry, viscous = heat_coefficients(arm, rows.estimate.all_parameters)
+    own = list(arm.coordinates)
+    top = np.percentile(np.abs(rows.motion.qd), 99.5, axis=0)
+    return np.asarray(dry[own] + viscous[own] * top)
+
+
+def _delays_expected(
+    labels: Sequence[_Label],
+    selection: Sequence[int],
+    own: tuple[np.ndarray, np.ndarray],
+) -> tuple[list[int], float]:
+    """Delays of their own that no joint shows surely, but all together do.
+
+    Their deviation is a random effect's (DerSimonian and Laird 1986).
+    """
     late = [k for k, label in enumerate(labels) if label.kind == "delay"]
     late = [k for k in late if k not in selection and np.isfinite(own[1][k])]
     excess = np.sum((own[0][late] / own[1][late]) ** 2) - len(late)
-    if excess > 4.0 * np.sqrt(2.0 * len(late)):
-        columns += late
-        expected += [np.sqrt(excess / np.sum(own[1][late] ** -2.0))] * len(late)
-    return columns, np.array(expected)
+    # χ² of n has the mean n and the variance 2 n; four of its deviations, as stretches
+    # that differ make its tails longer.
+    if excess <= 4.0 * np.sqrt(2.0 * len(late)):
+        return [], 0.0
+    return late, float(np.sqrt(excess / np.sum(own[1][late] ** -2.0)))
 
 
 # What to say.
@@ -576,17 +684,19 @@ def _warnings(
     rows: WhitenedRows,
     trials: _Trials,
     findings: _Findings,
-    effects: Float[np.ndarray, "base+1 columns"],
     gains: GainsShown,
 ) -> tuple[EstimateWarning, ...]:
     """Name what matters: moves a parameter, and is more than rounding."""
     names = rows.problem.columns.arm.coordinate_names
     std = rows.estimate.base_std
     is_finite = np.isfinite(std) & (std > 0.0)
-    moves = np.abs(effects[:-1][is_finite]) / std[is_finite, None]
+    sure = findings.columns[: findings.sure]
+    effects = trials.effects[:-1, sure] * findings.sizes
+    effects = effects[is_finite] / std[is_finite, None]
+    moves = np.abs(effects)
     torque = np.sqrt(np.mean(rows.torque**2, axis=1)) * np.sqrt(rows.log.size)
     named = []
-    for k, column in enumerate(findings.columns[: findings.sure]):
+    for k, column in enumerate(sure):
         kind, joint, form = trials.labels[column]
         size = abs(findings.sizes[k]) * np.sqrt(trials.power[column])
         is_large = findings.beyond[k] and size > _LEAST_TORQUE * torque[joint]
@@ -624,7 +734,7 @@ def _warnings(
             )
         )
     # Of what was found: what is only expected widens intervals and accuses nobody.
-    total = np.sqrt(np.sum(moves[:, : findings.sure] ** 2, axis=1))
+    total = np.abs(effects.sum(axis=1))
     fraction = float(np.mean(total > _MATTERS)) if total.size else 0.0
     if warnings and fraction > _MUCH:
         warnings.append(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
@@ -120,6 +121,40 @@ def own_coefficients(
     moves = (scores - squares * value) / (power - 0.95 * squares)
     std = np.sqrt(np.sum(moves**2, axis=0) * (STRETCHES - 1) / STRETCHES)
     return value, std, is_known
+
+
+def joint_coefficients(
+    remainder: Remainder, columns: Sequence[int]
+) -> tuple[np.ndarray, Float[np.ndarray, "columns stretches"]]:
+    """Coefficients of columns in one regression, and a root of their covariance.
+
+    Columns that are alike explain the same residual: one by one they would count it as
+    often as there are of them. The covariance is the jackknife's.
+    """
+    if not columns:
+        return np.zeros(0), np.zeros((0, STRETCHES))
+    values = np.stack([remainder.column(k) for k in [*columns, -1]])
+    unit = np.sqrt(np.sum(values[:-1] ** 2, axis=1))
+    values[:-1] /= unit[:, None]
+    spans = pairwise(remainder.edges.tolist())
+    grams = np.stack([values[:, a:b] @ values[:, a:b].T for a, b in spans])
+    products, scores = grams[:, :-1, :-1], grams[:, :-1, -1]
+    # Of the products, which have half the digits: columns may be nearly alike.
+    total = products.sum(axis=0) + 1e-9 * np.eye(len(unit))
+    value = np.linalg.solve(total, scores.sum(axis=0))
+    # As in `own_coefficients`, of several unknowns.
+    moves = np.linalg.solve(
+        total - 0.95 * products, (scores - products @ value)[..., None]
+    )
+    scatter = moves[..., 0].T * np.sqrt((STRETCHES - 1) / STRETCHES)
+    return value / unit, scatter / unit[:, None]
+
+
+def second_moment(value: float, std: float, before: float) -> float:
+    """Root of it, of a coefficient that is 0 ± `before` and was seen as value ± std."""
+    precision = 1.0 / std**2
+    variance = before**2 / (1.0 + precision * before**2)
+    return float(np.hypot(np.sqrt(variance), variance * precision * value))
 
 
 _CHANCE = 0.01
@@ -268,7 +303,9 @@ def gains_shown(
     """
     if not assumed.any():
         return GainsShown(assumed, False, np.zeros(own.shape))
-    columns, edges = remainder.values[gains], remainder.edges
+    own_columns = range(gains.start, gains.stop)
+    columns = np.stack([remainder.column(k) for k in own_columns])
+    edges = remainder.edges
     parts = [columns[:, a:b] for a, b in pairwise(edges.tolist())]
     products = np.stack([part @ part.T for part in parts])
     scores = remainder.scores[:, gains]

@@ -317,6 +317,13 @@ class WhitenedRows:
         motion = self.motion
         return self._links(motion.q, motion.qd, np.zeros(motion.q.shape))
 
+    def acceleration_torque(
+        self, qdd: Float[np.ndarray, "samples dof"]
+    ) -> Float[np.ndarray, "samples dof"]:
+        """What they take at every pose and speed to be accelerated."""
+        motion = self.motion
+        return self._links(motion.q, motion.qd, qdd) - self.static_torque
+
     @cached_property
     def _links(self) -> Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]:
         """Torque of the estimate's links by q, q̇ and q̈."""
