@@ -27,6 +27,7 @@ from armwise.servos.doubts import (
     doubt_derivative,
     in_any_form,
     with_even_load,
+    with_own_limit,
     with_own_scale,
 )
 from armwise.servos.fit import (
@@ -869,8 +870,10 @@ def test_positions_tell_whether_commands_are_truncated(robot, is_truncated):
     assert np.array_equal(joints[1].motions[0].goals[:, 0], goals[:, 1])
 
 
-@pytest.mark.parametrize("factor", [0.95, 1.05])
-def test_load_friction_is_alike_both_ways_where_motions_do_not_tell(robot, factor):
+@pytest.mark.parametrize(("factor", "is_alone"), [(0.95, True), (1.05, False)])
+def test_load_friction_is_alike_both_ways_where_motions_do_not_tell(
+    robot, factor, is_alone
+):
     """A servo that much stronger, with other friction of the load, moves alike."""
     servo = rig.truth(robot, driving=0.07, back_driven=0.07)
     course, joints = course_of(robot, servo, [rig.recording(servo, k) for k in (0, 1)])
@@ -883,8 +886,13 @@ def test_load_friction_is_alike_both_ways_where_motions_do_not_tell(robot, facto
     joint.names = (*joint.names, "driving")
     joint.apart = dict.fromkeys(joint.names, 0.0)
     joint.offset = np.zeros(len(joint.names))
-    found = with_even_load(course.roller, joint, uneven)
-    for name in ("stiffness", "coulomb", "driving", "back_driven"):
+    found = with_even_load(course.roller, joint, uneven, is_alone)
+    if not is_alone:
+        # Other servos have lent it the scale: the interval reaches the middle.
+        assert found == uneven
+    for name in (
+        () if not is_alone else ("stiffness", "coulomb", "driving", "back_driven")
+    ):
         assert found[name] == pytest.approx(true[name], rel=1e-9)
     assert joint.names[-1] == "back_driven"
     assert len(joint.offset) == len(joint.names)
@@ -893,13 +901,30 @@ def test_load_friction_is_alike_both_ways_where_motions_do_not_tell(robot, facto
     assert 2.0 * joint.apart["stiffness"] == pytest.approx(apart)
 
 
+@pytest.mark.parametrize("part", [0.0, 0.9])
+def test_a_limit_is_of_the_form_that_motions_have(robot, part):
+    """A stranger's roll: 2.0 ± 0.1 N m without damping, in truth 1.4 and 0.39 of it."""
+    servo = rig.truth(robot, saturation=0.35, limited_damping=0.4)
+    course, joints = course_of(robot, servo, [rig.recording(servo, k) for k in (0, 1)])
+    joint = joints[0]
+    true = joint.fits[0]
+    joint.names = tuple(dict.fromkeys((*joint.names, "saturation", "limited_damping")))
+    joint.apart = dict.fromkeys(joint.names, 0.0)
+    joint.offset = np.zeros(len(joint.names))
+    wrong = true | {"limited_damping": part, "saturation": (1.3 - part / 2) * 0.35}
+    found = with_own_limit(course.roller, joint, wrong)
+    for name in ("saturation", "limited_damping"):
+        reach = 2.0 * joint.apart[name] + 0.02 * true["saturation"]
+        assert abs(found[name] - true[name]) < reach
+
+
 def test_load_friction_differs_where_motions_tell(robot):
     """Inertia is not friction's: a rotor that is far off shows."""
     servo = rig.truth(robot, driving=1.2, armature=0.05)
     course, joints = course_of(robot, servo, [rig.recording(servo, k) for k in (0, 1)])
     joint = joints[0]
     joint.apart = dict.fromkeys(joint.names, 0.0)
-    found = with_even_load(course.roller, joint, joint.fits[0])
+    found = with_even_load(course.roller, joint, joint.fits[0], True)
     assert found == joint.fits[0]
     assert not any(joint.apart.values())
 

@@ -37,7 +37,7 @@ def in_any_form(joint: ServoJoint, fit: ServoFit) -> ServoFit:
         if name in fit.names and form not in fit.names:
             fit = replace(fit, names=(*fit.names, form))
             joint.offset = np.append(joint.offset, 0.0)
-            joint.apart[form] = 0.0
+            joint.apart.setdefault(form, 0.0)
     joint.names = fit.names
     return fit
 
@@ -78,13 +78,15 @@ def with_own_scale(
 
 
 def with_even_load(
-    roller: Roller, joint: ServoJoint, values: Values
+    roller: Roller, joint: ServoJoint, values: Values, is_alone: bool
 ) -> dict[str, float]:
     """Return a joint's servo, its load friction alike both ways unless windows object.
 
     A servo whose torques are all f times as large, and whose friction is f (1 + d) − 1
     of the load that it drives and 1 − f (1 − b) of what drives it, moves alike but for
-    inertia: of that valley the middle is taken, and intervals reach the fit.
+    inertia: of that valley the middle is taken, and intervals reach the fit. Servos of
+    an arm lend each other the scale of their torques: of one that is not alone the fit
+    is taken, and intervals reach the middle.
     """
     driving, driven = values["driving"], values["back_driven"]
     if driving == driven:
@@ -103,32 +105,48 @@ def with_even_load(
         # Two standard deviations reach as far.
         apart = 0.5 * abs(even[name] - values[name])
         joint.apart[name] = max(joint.apart[name], apart)
-    return even
+    return even if is_alone else dict(values)
 
 
-def doubt_limit(roller: Roller, joint: ServoJoint, values: Values) -> None:
-    """Let a limit's interval hold that of the other form, if windows do.
+def with_own_limit(
+    roller: Roller, joint: ServoJoint, values: Values
+) -> dict[str, float]:
+    """Return a joint's servo, its limit of the form that its windows have.
 
     Whether the error's torque is limited, or the whole with what damps, shows only
-    where a motor is at its limit for long.
+    where a motor is at its limit for long: at one speed, more of the one is less of the
+    other. What windows do not tell apart is in the intervals.
     """
-    if "saturation" not in joint.names or "limited_damping" in joint.names:
-        return
-    limit = values["saturation"]
+    if "saturation" not in joint.names:
+        return dict(values)
+    limit, own_part = values["saturation"], values["limited_damping"]
     # What damps takes some of the limit.
     starts = [
         dict(values) | {"limited_damping": part, "saturation": less * limit}
-        for part, less in ((0.9, 1.0), (0.9, 0.75), (0.4, 0.85))
+        for part, less in ((0.9, 1.0), (0.9, 0.75), (0.4, 0.85), (0.0, 1.2))
+        # Judgement: nearer ones the fit itself would have gone to.
+        if abs(part - own_part) > 0.2
     ]
-    names = (*joint.names, "limited_damping")
+    names = joint.names
+    if "limited_damping" not in names:
+        names = (*names, "limited_damping")
     fits = fit_servos(
         roller, joint.windows, starts, names, iterations=6, prior=joint.prior
     )
-    other = ranked(roller, joint.windows, fits, joint.prior)[0].values
-    own, whole = errors_together(roller, joint.windows, [values, other])
-    if standing(whole - own) < _TOLD:
-        apart = abs(other["saturation"] - values["saturation"])
-        joint.apart["saturation"] = max(joint.apart["saturation"], apart)
+    ends = ranked(roller, joint.windows, fits, joint.prior)
+    servos = [dict(values), *(dict(end.values) for end in ends)]
+    errors = errors_together(roller, joint.windows, servos)
+    best = 1 if standing(errors[0] - errors[1]) > _TOLD else 0
+    if best:
+        joint.names = names
+        added = len(names) - joint.offset.size
+        joint.offset = np.append(joint.offset, np.zeros(added))
+    for other, own in zip(errors, servos, strict=True):
+        if standing(other - errors[best]) < _TOLD:
+            for name in ("saturation", "limited_damping"):
+                apart = abs(own[name] - servos[best][name])
+                joint.apart[name] = max(joint.apart.get(name, 0.0), apart)
+    return servos[best]
 
 
 def doubt_derivative(roller: Roller, joint: ServoJoint, values: Values) -> None:

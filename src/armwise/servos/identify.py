@@ -21,9 +21,9 @@ from armwise.recordings import ERROR_LEVELS, Recording, error_within
 from armwise.servos.cuda import CudaRoller
 from armwise.servos.doubts import (
     doubt_derivative,
-    doubt_limit,
     in_any_form,
     with_even_load,
+    with_own_limit,
     with_own_scale,
 )
 from armwise.servos.fit import (
@@ -427,10 +427,8 @@ class _Identification(JointMotions):
                 # As where servos are first taken to be alike, of all rows.
                 start = alike.values if near < ALIKE * own else start
             start = with_own_scale(self.roller, joint, start)
-            if self.dof == 1:
-                # Servos of an arm lend each other the scale of their torques.
-                start = with_even_load(self.roller, joint, start)
-            doubt_limit(self.roller, joint, start)
+            start = with_even_load(self.roller, joint, start, self.dof == 1)
+            start = with_own_limit(self.roller, joint, start)
             doubt_derivative(self.roller, joint, start)
             fit = fit_servo(
                 self.roller, joint.motions, start, joint.names,
