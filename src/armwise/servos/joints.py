@@ -410,7 +410,8 @@ class JointMotions:
         wide = np.hypot(std, zeros)
         # Judgement: no joint is put together ten degrees off unseen.
         self.zero_std = np.where(wide > 0.17, np.inf, wide)
-        # Without those that may be none the others are others.
+        # Without those that may be none the others are others, which is doubt, too.
+        beside_all = zeros
         is_off, was_off = np.abs(zeros) > 3.0 * std, every
         while is_off.any() and (is_off != was_off).any():
             start = np.where(is_off, zeros, 0.0)
@@ -419,7 +420,8 @@ class JointMotions:
             is_off, was_off = is_off & (np.abs(zeros) > 3.0 * std), is_off
         if is_off.any():
             self.zeros = zeros
-            self.zero_std = np.where(is_off, std, self.zero_std)
+            own = np.hypot(std, zeros - beside_all)
+            self.zero_std = np.where(is_off, own, self.zero_std)
             for j in np.flatnonzero(is_off):
                 self.notes.append(
                     f"{self.arms[0].joints[j].name} stands {np.degrees(zeros[j]):.1f}° "
