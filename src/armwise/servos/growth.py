@@ -289,8 +289,9 @@ class Growth:
                 *own,
                 *shaken(own[0], joint.names, self.random, self.draws),
                 *borrowed(own[0], joint.names, others),
-                *evened(own[:1], joint.names),
             ]
+            if self.dof > 1:
+                starts += evened(own[:1], joint.names)
             self._descend(joint, starts, 6)
         self.lend_limits()
 

@@ -31,6 +31,7 @@ from armwise.servos.motions import (
     rested_windows,
     sharpness_of,
     simulated_loads,
+    travel_of,
 )
 from armwise.servos.rollout import Roller, ServoMotion, ServoTables, threads
 from armwise.servos.starts import best_starts, element_starts, without
@@ -44,7 +45,7 @@ WINDOW_S = 10.0
 """Length in [s] of the windows that structure is chosen on."""
 
 # Judgement: some hundred reversals, beside what a joint holds still for.
-_WINDOWS_S = 150.0
+_WINDOWS_S = 125.0
 """Length in [s] of all windows of a joint, in each half of the motions."""
 
 # Judgement: less is within what a fit makes up for.
@@ -174,7 +175,7 @@ class JointMotions:
         # Motions in an order that no file name decides.
         self.half = np.random.default_rng(0).permutation(len(motions)) % 2
         # Few joints leave time for more windows.
-        self.windows_s = _WINDOWS_S * (3.0 if self.dof <= 2 else 1.0)
+        self.windows_s = _WINDOWS_S * (3.2 if self.dof <= 2 else 1.0)
         self.zeros, self.zero_std = np.zeros(self.dof), np.zeros(self.dof)
         self.notes: list[str] = []
         self.floor: Floor | None = None
@@ -210,7 +211,8 @@ class JointMotions:
         """Pick windows of one half: by what was commanded and measured, once for all.
 
         The quickest, and others evenly from all motions: how a joint holds still under
-        the others' motion is most of what it does, and tells its dry friction.
+        the others' motion is most of what it does, and tells its dry friction. Of one
+        joint alone, by chance, those that move more often.
         """
         if len(joint.motions) == 1:
             # One motion: every other of its quarters, or tens of seconds.
@@ -231,10 +233,20 @@ class JointMotions:
         # in few windows. Judgement: a quarter of the windows are the quickest.
         order = np.argsort([-sharpness_of(w) for w in windows], kind="stable")
         quick = order[: count // 4]
-        others = np.setdiff1d(np.arange(len(windows)), quick)
         number = count - len(quick)
-        evenly = (np.arange(number) + 0.5) * len(others) / max(number, 1)
-        return [spans[k] for k in (*quick, *others[evenly.astype(int)])]
+        if self.dof > 1:
+            others = np.setdiff1d(np.arange(len(windows)), quick)
+            evenly = (np.arange(number) + 0.5) * len(others) / max(number, 1)
+            picked = others[evenly.astype(int)]
+        else:
+            travel = np.array([travel_of(w) for w in windows])
+            weight = np.sqrt(travel) + 1e-3 * (travel.max() + 1e-9)
+            weight[quick] = 0.0
+            # The same ones from whatever start they are drawn.
+            picked = np.random.default_rng([joint.number, side]).choice(
+                len(windows), number, replace=False, p=weight / weight.sum()
+            )
+        return [spans[k] for k in (*quick, *picked)]
 
     def mask_contact(self, joints: list[ServoJoint], first: Sequence[str] = ()) -> bool:
         """Leave out rows that no free arm explains, and draw windows anew.
