@@ -59,6 +59,7 @@ from armwise.servos.motions import (
 from armwise.servos.rollout import Roller
 from armwise.servos.starts import (
     borrowed,
+    evened,
     profile_starts,
     shape_starts,
     with_torques,
@@ -816,6 +817,24 @@ def test_windows_stay_the_same_rows_under_other_loads_and_masks(robot):
         assert not any(w.mask.any() for w in joint.windows)
 
 
+def test_windows_are_also_of_motions_in_which_a_joint_rests(tmp_path):
+    """Most of what servos do is to hold still, and only that tells how they stick."""
+    robot = rig.arm(tmp_path, joints=3)
+    time = np.arange(5000) * 0.02
+    moves = 0.3 * np.sin(2.0 * np.pi * 0.5 * time)
+    logs = []
+    for k in range(16):
+        command = np.column_stack([moves if k % 4 == 0 else 0.0 * moves, moves, moves])
+        logs.append(rig.of_arrays(time, np.roll(command, 3, axis=0), command))
+    _, joints = course_of(robot, rig.truth(robot), logs)
+    still, moving = (
+        np.mean([np.ptp(w.goals) == 0.0 for w in joint.windows]) for joint in joints[:2]
+    )
+    # Three motions in four, of the windows that are not the quickest.
+    assert 0.4 < still < 0.75
+    assert moving == 0.0
+
+
 def course_of(robot, servo, recordings):
     """Return an identification whose joints have the true model."""
     motions = [servo.motion(recording) for recording in recordings]
@@ -916,6 +935,18 @@ def test_a_limit_is_of_the_form_that_motions_have(robot, part):
     for name in ("saturation", "limited_damping"):
         reach = 2.0 * joint.apart[name] + 0.02 * true["saturation"]
         assert abs(found[name] - true[name]) < reach
+
+
+def test_lower_valleys_are_sought_where_load_friction_is_even():
+    """Fits that end with friction of one way only are at an end of their valley."""
+    values = absent() | {"driving": 0.8}
+    names = (*CORE, "driving", "back_driven")
+    (even,) = evened([values], names)
+    assert even["stiffness"] == pytest.approx(values["stiffness"] / 1.4)
+    # As much is left of a load either way.
+    assert even["driving"] == pytest.approx(1.8 / 1.4 - 1.0)
+    assert even["back_driven"] == pytest.approx(1.0 - 1.0 / 1.4)
+    assert not evened([values], names[:-1])
 
 
 def test_load_friction_differs_where_motions_tell(robot):

@@ -17,7 +17,12 @@ from armwise.servos.fit import (
 from armwise.servos.joints import ServoJoint
 from armwise.servos.model import Values
 from armwise.servos.rollout import Roller
-from armwise.servos.starts import with_torques, without, without_derivative
+from armwise.servos.starts import (
+    with_even_friction,
+    with_torques,
+    without,
+    without_derivative,
+)
 
 # As usual: two standard errors.
 _TOLD = 2.0
@@ -82,18 +87,13 @@ def with_even_load(
 ) -> dict[str, float]:
     """Return a joint's servo, its load friction alike both ways unless windows object.
 
-    A servo whose torques are all f times as large, and whose friction is f (1 + d) − 1
-    of the load that it drives and 1 − f (1 − b) of what drives it, moves alike but for
-    inertia: of that valley the middle is taken, and intervals reach the fit. Servos of
-    an arm lend each other the scale of their torques: of one that is not alone the fit
-    is taken, and intervals reach the middle.
+    Of servos that move alike the one in the middle is taken, and intervals reach the
+    fit. Servos of an arm lend each other the scale of their torques: of one that is not
+    alone the fit is taken, and intervals reach the middle.
     """
-    driving, driven = values["driving"], values["back_driven"]
-    if driving == driven:
+    if values["driving"] == values["back_driven"]:
         return dict(values)
-    factor = 2.0 / (2.0 + driving - driven)
-    even = with_torques(values, factor)
-    even |= dict.fromkeys(("driving", "back_driven"), factor * (1.0 + driving) - 1.0)
+    even = with_even_friction(values)
     own, other = errors_together(roller, joint.windows, [values, even])
     if standing(other - own) > _TOLD:
         return dict(values)

@@ -59,6 +59,7 @@ from armwise.servos.starts import (
     beyond_servos,
     borrowed,
     element_starts,
+    evened,
     profile_starts,
     shaken,
     shape_starts,
@@ -208,8 +209,7 @@ class Growth:
 
     def _few(self, joint: ServoJoint) -> list[ServoMotion]:
         """Return windows that tell most starts to lead nowhere."""
-        number = 20 if self.is_short else 8
-        return joint.windows[:: max(1, len(joint.windows) // number)]
+        return joint.few(20 if self.is_short else 8)
 
     def _descend(
         self, joint: ServoJoint, starts: Sequence[Values], iterations: int
@@ -290,6 +290,8 @@ class Growth:
                 *shaken(own[0], joint.names, self.random, self.draws),
                 *borrowed(own[0], joint.names, others),
             ]
+            if self.dof > 1:
+                starts += evened(own[:1], joint.names)
             self._descend(joint, starts, 6)
         self.lend_limits()
 

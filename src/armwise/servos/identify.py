@@ -83,6 +83,7 @@ from armwise.servos.starts import (
     best_starts,
     beyond_servos,
     drawn_starts,
+    evened,
     fastest,
     shape_starts,
     with_torques,
@@ -262,7 +263,7 @@ class _Identification(JointMotions):
             starts = drawn_starts(around, absent(), self.random, self.starts)
             # A few windows are enough to reject most of the starts, and then most of
             # what they lead to.
-            few = windows[:: max(1, len(windows) // 8)]
+            few = joint.few(8)
             if isinstance(self.roller, CudaRoller):
                 fits = self._polish(windows, starts, 12)
             else:
@@ -374,7 +375,7 @@ class _Identification(JointMotions):
     def _offset(self, joint: ServoJoint) -> tuple[float, float]:
         """Return a first model's offset of commands, and its standard deviation."""
         names = (*self._first(joint), "offset")
-        fit = fit_servo(self.roller, joint.windows, joint.fits[0], names, iterations=4)
+        fit = fit_servo(self.roller, joint.few(12), joint.fits[0], names, iterations=4)
         return fit.values["offset"], standard_deviations(fit)["offset"]
 
     def _first(self, joint: ServoJoint) -> tuple[str, ...]:
@@ -432,7 +433,7 @@ class _Identification(JointMotions):
             doubt_derivative(self.roller, joint, start)
             fit = fit_servo(
                 self.roller, joint.motions, start, joint.names,
-                iterations=6 if self.dof == 1 else 4, prior=joint.prior,
+                iterations=6 if self.dof == 1 else 8, prior=joint.prior,
             )  # fmt: skip
             fit = in_any_form(joint, self._without_idle(joint, fit))
             fits.append(resolved(self.roller, joint.motions, fit, joint.prior))
@@ -472,10 +473,16 @@ class _Identification(JointMotions):
         """
         # One joint alone may take its time.
         is_alone = self.dof == 1
+        friction = ELEMENTS["load friction"]
+        if not is_alone and set(friction) & set(joint.names):
+            # Friction of loads one way alone is an end of a valley.
+            joint.names = tuple(dict.fromkeys((*joint.names, *friction)))
         valleys = [without(values, joint.names) for values in joint.valleys]
         starts: list[Values] = [*joint.models]
         if not is_alone:
-            starts = self._lowest_first(joint, [*starts, *valleys])[:2]
+            starts += valleys
+            starts += evened(starts, joint.names)
+            starts = self._lowest_first(joint, starts)[:2]
         if "stribeck_shape" in joint.names:
             # Between shapes there are valleys, too.
             starts += shape_starts(starts[0])[1:]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,7 +33,7 @@ from armwise.servos.motions import (
     simulated_loads,
     travel_of,
 )
-from armwise.servos.rollout import Roller, ServoMotion, ServoTables
+from armwise.servos.rollout import Roller, ServoMotion, ServoTables, threads
 from armwise.servos.starts import best_starts, element_starts, without
 from armwise.servos.zeros import zero_step
 
@@ -43,8 +44,8 @@ if TYPE_CHECKING:
 WINDOW_S = 10.0
 """Length in [s] of the windows that structure is chosen on."""
 
-# Judgement: some hundred reversals.
-_WINDOWS_S = 100.0
+# Judgement: some hundred reversals, beside what a joint holds still for.
+_WINDOWS_S = 125.0
 """Length in [s] of all windows of a joint, in each half of the motions."""
 
 # Judgement: less is within what a fit makes up for.
@@ -106,6 +107,10 @@ class ServoJoint:
     def windows(self) -> list[ServoMotion]:
         """Both halves' windows."""
         return [*self.halves[0], *self.halves[1]]
+
+    def few(self, number: int) -> list[ServoMotion]:
+        """Return about so many windows, which tell most starts to lead nowhere."""
+        return self.windows[:: max(1, len(self.windows) // number)]
 
     @property
     def models(self) -> list[dict[str, float]]:
@@ -170,7 +175,7 @@ class JointMotions:
         # Motions in an order that no file name decides.
         self.half = np.random.default_rng(0).permutation(len(motions)) % 2
         # Few joints leave time for more windows.
-        self.windows_s = _WINDOWS_S * (4.0 if self.dof <= 2 else 1.0)
+        self.windows_s = _WINDOWS_S * (3.2 if self.dof <= 2 else 1.0)
         self.zeros, self.zero_std = np.zeros(self.dof), np.zeros(self.dof)
         self.notes: list[str] = []
         self.floor: Floor | None = None
@@ -193,7 +198,7 @@ class JointMotions:
         return [joint_loads(motion, arm, zeros) for motion, arm in pairs]
 
     def windows(self, joint: ServoJoint) -> tuple[list[ServoMotion], list[ServoMotion]]:
-        """Return the windows in which the joint moves most, in two halves."""
+        """Return the windows that a joint is fitted to, in two halves."""
         if not joint.spans:
             joint.spans = self._picked(joint, 0), self._picked(joint, 1)
         first, second = (
@@ -205,8 +210,9 @@ class JointMotions:
     def _picked(self, joint: ServoJoint, side: int) -> Spans:
         """Pick windows of one half: by what was commanded and measured, once for all.
 
-        Windows by chance, those that move more often: neither only the wildest nor many
-        in which nothing happens.
+        The quickest, and others evenly from all motions: how a joint holds still under
+        the others' motion is most of what it does, and tells its dry friction. Of one
+        joint alone, by chance, those that move more often.
         """
         if len(joint.motions) == 1:
             # One motion: every other of its quarters, or tens of seconds.
@@ -221,19 +227,25 @@ class JointMotions:
         windows = [cut_window(joint.motions[k], span) for k, span in spans]
         if not windows:
             return []
-        travel = np.array([travel_of(w) for w in windows])
-        weight = np.sqrt(travel) + 1e-3 * (travel.max() + 1e-9)
         length = float(np.mean([w.time[-1] for w in windows]))
         count = min(int(np.ceil(self.windows_s / length)), len(windows))
         # Limits of the set-point show only where commands are quick, which may be
         # in few windows. Judgement: a quarter of the windows are the quickest.
         order = np.argsort([-sharpness_of(w) for w in windows], kind="stable")
         quick = order[: count // 4]
-        weight[quick] = 0.0
-        # The same ones from whatever start they are drawn.
-        picked = np.random.default_rng([joint.number, side]).choice(
-            len(windows), count - len(quick), replace=False, p=weight / weight.sum()
-        )
+        number = count - len(quick)
+        if self.dof > 1:
+            others = np.setdiff1d(np.arange(len(windows)), quick)
+            evenly = (np.arange(number) + 0.5) * len(others) / max(number, 1)
+            picked = others[evenly.astype(int)]
+        else:
+            travel = np.array([travel_of(w) for w in windows])
+            weight = np.sqrt(travel) + 1e-3 * (travel.max() + 1e-9)
+            weight[quick] = 0.0
+            # The same ones from whatever start they are drawn.
+            picked = np.random.default_rng([joint.number, side]).choice(
+                len(windows), number, replace=False, p=weight / weight.sum()
+            )
         return [spans[k] for k in (*quick, *picked)]
 
     def mask_contact(self, joints: list[ServoJoint], first: Sequence[str] = ()) -> bool:
@@ -503,16 +515,20 @@ class JointMotions:
         self.progress("loads", 0.33)
         table = self._table(joints)
         runs = self.whole.run([dense(m) for m in self.motions], table)
+        simulated = [
+            (np.arange(run.shape[1]) * m.clock[0], run[0])
+            for run, m in zip(runs, self.motions, strict=True)
+        ]
         best = {j.number: (self._unexplained(j), j.motions) for j in joints if j.moves}
         for corrected_hz in corrected:
             for joint in joints:
                 joint.motions = list(joint.motions)
-            for k, (m, arm) in enumerate(zip(self.motions, self.arms, strict=True)):
-                simulated = np.arange(runs[k].shape[1]) * m.clock[0], runs[k][0]
-                loads = simulated_loads(
-                    m, arm, simulated, self.measured[k], self.zeros, corrected_hz
-                )
-                self._take(joints, k, loads)
+            loads = threads().map(
+                partial(simulated_loads, zeros=self.zeros, corrected_hz=corrected_hz),
+                self.motions, self.arms, simulated, self.measured,
+            )  # fmt: skip
+            for k, loaded in enumerate(loads):
+                self._take(joints, k, loaded)
             for joint in [joint for joint in joints if joint.moves]:
                 error = self._unexplained(joint)
                 if error < _SHARPER * best[joint.number][0]:

@@ -479,8 +479,8 @@ def _lower_median(sizes: np.ndarray) -> float:
 
 
 @cache
-def _threads() -> ThreadPoolExecutor:
-    """Threads of all rollouts: C runs without Python's lock."""
+def threads() -> ThreadPoolExecutor:
+    """Threads of all rollouts and loads: C and NumPy run without Python's lock."""
     return ThreadPoolExecutor(cores())
 
 
@@ -626,7 +626,7 @@ class _Programs:
             )  # fmt: skip
 
         others = min(cores(), len(shape)) - 1
-        waiting = [_threads().submit(work, k) for k in range(others)]
+        waiting = [threads().submit(work, k) for k in range(others)]
         work(others)
         for other in waiting:
             other.result()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from armwise.servos.model import (
+    ELEMENTS,
     LIMITS,
     PARAMETERS,
     Values,
@@ -346,3 +347,22 @@ def with_torques(values: Values, factor: float) -> dict[str, float]:
         else value
         for name, value in values.items()
     }
+
+
+def with_even_friction(values: Values) -> dict[str, float]:
+    """Return a servo that moves alike, its load friction alike both ways.
+
+    A servo whose torques are all f times as large, and whose friction is f (1 + d) − 1
+    of the load that it drives and 1 − f (1 − b) of what drives it, moves alike but for
+    inertia: of that valley this is the middle.
+    """
+    factor = 2.0 / (2.0 + values["driving"] - values["back_driven"])
+    part = factor * (1.0 + values["driving"]) - 1.0
+    even = with_torques(values, factor)
+    return even | dict.fromkeys(ELEMENTS["load friction"], part)
+
+
+def evened(starts: Sequence[Values], names: Sequence[str]) -> list[dict[str, float]]:
+    """Return starts with even load friction, if that is among the fitted parameters."""
+    is_fitted = set(ELEMENTS["load friction"]) <= set(names)
+    return [with_even_friction(values) for values in starts] if is_fitted else []
