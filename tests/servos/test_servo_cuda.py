@@ -85,7 +85,8 @@ def problem(folder, joints):
     """Return motions of one joint, some of them with the motor off, and two starts."""
     robot = rig.arm(folder, joints)
     servo = rig.truth(robot, derivative=0.02, static=0.02, driving=0.1, slew=2.0,
-                      start_up=0.01, heating=0.004)  # fmt: skip
+                      start_up=0.01, heating=0.004, braking_speed=0.5,
+                      coasting_static=0.5, feedback_delay=2e-3)  # fmt: skip
     motions = []
     for seed in (1, 2, 3):
         motion = servo.motion(rig.recording(servo, seed))

@@ -344,6 +344,51 @@ def test_power_ends_within_a_step(robot):
     assert np.ptp(np.diff(falls)) < 0.1 * np.abs(np.diff(falls)).min()
 
 
+def dropped(robot, angle=1.0, seconds=3.0, **values):
+    """Return where joints go that are let go at an angle, by 100 Hz."""
+    rows = round(100.0 * seconds)
+    held = np.full((rows, 2), [angle, 0.0])
+    servo = rig.truth(robot, stiffness=60.0, armature=2e-4, **values)
+    motion = servo.motion(rig.of_arrays(np.arange(rows) * 0.01, held, held))
+    motion.powered[10:] = 0.0
+    return servo.rollouts([motion])[0]
+
+
+def test_a_motor_that_is_off_brakes_beyond_a_speed(robot):
+    """As strongly as it does when on, above that speed alone."""
+    loose = {"coulomb": 1e-6, "coasting": 1e-6, "damping": 2.0}
+    free = dropped(robot, **loose)
+    speed = np.abs(np.gradient(free, 0.01, axis=0))
+    assert speed.max() > 6.0
+    braked = dropped(robot, braking_speed=2.0, **loose)
+    assert np.abs(np.gradient(braked, 0.01, axis=0)).max() < 2.5
+    beyond = dropped(robot, braking_speed=1.01 * speed.max(), **loose)
+    assert np.abs(beyond - free).max() < 1e-9
+
+
+def test_stribeck_friction_is_another_with_the_motor_off(robot):
+    """What holds joints that are on lets them fall once they are off, and only then."""
+    sticks = {"coulomb": 0.01, "static": 0.5, "stribeck_speed": 0.1}
+    held = dropped(robot, angle=0.3, **sticks)
+    assert np.abs(held - held[0]).max() < 5e-3
+    falls = dropped(robot, angle=0.3, coasting_static=0.05, **sticks)
+    assert np.abs(falls[:10] - held[:10]).max() < 1e-9
+    assert np.abs(falls[-1, 0]) < 0.2
+
+
+def test_a_late_position_takes_damping_away(robot):
+    """By the stiffness times how late it is, while torque is not limited."""
+    late = rig.truth(robot, feedback_delay=0.02, damping=0.4, coulomb=1e-6)
+    log = rig.recording(late, 4, is_quantised=False)
+    values = {name: x.copy() for name, x in late.values.items()}
+    values["feedback_delay"] *= 0.0
+    values["damping"] -= values["stiffness"] * 0.02
+    same, free = late.predict(log), replace(late, values=values).predict(log)
+    assert np.abs(same - free).mean() < 0.2e-3
+    values["damping"] += values["stiffness"] * 0.02
+    assert np.abs(same - replace(late, values=values).predict(log)).mean() > 2e-3
+
+
 def test_the_derivative_gain_adds_no_inertia(robot, monkeypatch):
     """At 4 ms it brakes as at a quarter of that."""
     servo = rig.truth(robot, derivative=0.2, damping=0.1, coulomb=1e-6)

@@ -110,6 +110,10 @@ _SURE = 1.0
 """Standard errors over windows by which an element must save on motions left out."""
 
 
+_PASSES = 4
+"""Times that elements are tried of one joint, at most."""
+
+
 class Growth:
     """Adds elements to the servos of an arm.
 
@@ -157,11 +161,17 @@ class Growth:
         for joint in self.joints:
             self._drop_idle(joint)
         # What an element is worth depends on the others: of few joints refused ones are
-        # tried a second time.
+        # tried again, of one until none is added.
         shown = [n for n in ELEMENTS if n not in _FIRST and self._is_shown(n)]
-        for k, element in enumerate(shown * (2 if self.is_short else 1)):
-            self.progress(element, 0.45 + 0.02 * k)
-            self._try(element)
+        passes = {1: _PASSES, 2: 2}.get(self.dof, 1)
+        for number in range(passes):
+            before = [j.names for j in self.joints]
+            for k, element in enumerate(shown):
+                done = (number + k / len(shown)) / passes
+                self.progress(element, 0.45 + 0.25 * done)
+                self._try(element)
+            if [j.names for j in self.joints] == before:
+                break
         # Of many joints this is left for when contact is known, for time.
         if self.is_short:
             self.lower_valleys("other valleys", 0.7)
@@ -601,6 +611,11 @@ class Growth:
             warmth = np.array([m.warmth for m in self.motions])
             # Judgement: three kelvins are a hundredth of the torque.
             return bool((np.ptp(warmth, axis=0) > 3.0).any())
+        if element.startswith("unpowered"):
+            return any(bool((m.powered < 0.5).any()) for m in self.motions)
+        if element == "feedback delay":
+            # Under one gain it is damping that lacks so much.
+            return len({m.gain for m in self.motions}) > 1
         # Zeros of several joints are sought together.
         return element != "joint zero" or self.dof == 1
 

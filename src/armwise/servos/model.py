@@ -101,6 +101,9 @@ PARAMETERS: dict[str, ServoParameter] = {
     "derivative": ServoParameter(
         "N m s/rad", 0.0, "linear", 0.1, 0.2, "torque per rate of the position error"
     ),
+    "feedback_delay": ServoParameter(
+        "s", 0.0, "linear", 5e-3, 0.2, "age of the position that torque answers to"
+    ),
     "integral": ServoParameter(
         "N m/(rad s)", 0.0, "linear", 1.0, 0.2, "torque per integral of the error"
     ),
@@ -125,6 +128,12 @@ PARAMETERS: dict[str, ServoParameter] = {
     ),
     "coasting": ServoParameter(
         "1", 1.0, "log", 0.5, 0.1, "damping with the motor off, of that when on"
+    ),
+    "coasting_static": ServoParameter(
+        "1", 1.0, "log", 0.5, 0.1, "Stribeck friction with the motor off, of that on"
+    ),
+    "braking_speed": ServoParameter(
+        "rad/s", np.inf, "log", 5.0, 0.03, "from which a motor brakes that is off"
     ),
     "load_static": ServoParameter(
         "1", 0.0, "linear", 0.1, 0.2, "friction per load at rest beyond that sliding"
@@ -159,6 +168,8 @@ ELEMENTS: dict[str, tuple[str, ...]] = {
     "slew limit": ("slew",),
     "load friction": ("driving", "back_driven"),
     "Stribeck friction": ("static", "load_static", "stribeck_speed"),
+    "unpowered friction": ("coasting_static", "inertial_load"),
+    "unpowered braking": ("braking_speed",),
     "inertial load": ("inertial_load",),
     "heavy-load friction": ("load_square",),
     "stiction": ("load_stiction", "creep_speed"),
@@ -168,6 +179,7 @@ ELEMENTS: dict[str, tuple[str, ...]] = {
     "derivative gain": ("derivative",),
     "saturation": ("saturation",),
     "torque limit": ("saturation", "limited_damping"),
+    "feedback delay": ("feedback_delay",),
     "quadratic friction": ("quadratic",),
     "dead band": ("dead_band",),
     "integral gain": ("integral",),
@@ -178,12 +190,14 @@ ELEMENTS: dict[str, tuple[str, ...]] = {
 A profile's limit delays what its derivative gain hastens: each alone makes others up
 for its partner, and looks useless or false. Saturation limits what the error asks for,
 as a supply's voltage does; a torque limit the whole torque of the motor, what damps by
-it included, as a current's.
+it included, as a current's. Of a motor that is off gears carry what its rotor takes to
+accelerate, and not the weight that falls.
 """
 
 _SHAPES = {
     "stribeck_speed": {"static", "load_static"},
     "stribeck_shape": {"static", "load_static"},
+    "coasting_static": {"static", "load_static"},
     "creep_speed": {"load_stiction"},
     "limited_damping": {"saturation"},
 }

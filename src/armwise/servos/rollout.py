@@ -57,12 +57,12 @@ NUMBERS = (
     "driving", "back_driven", "coasting", "lower", "upper", "quadratic",
     "load_static", "load_square", "start_up", "heating",
     "inertial_load", "load_stiction", "creep_speed", "limited_damping",
-    "stribeck_shape",
+    "stribeck_shape", "feedback_delay", "braking_speed", "coasting_static",
 )  # fmt: skip
 """Rows of the table that the C program takes of every servo, in its order."""
 
 
-MOST_NAMES = 32
+MOST_NAMES = 40
 """Parameters that a fit moves, at most."""
 
 MOST_POINTS = 4

@@ -239,6 +239,21 @@ def element_starts(
             for limit in limits
             for part in parts
         ]
+    if added == ("braking_speed",):
+        reached = max(_coasting_speed(w) for w in windows)
+        return [
+            dict(values) | {"braking_speed": part * reached}
+            for part in (0.5, 0.7, 0.8, 0.9, 0.95)
+        ]
+    if "coasting_static" in added:
+        # What was Stribeck friction is dry friction, as far as the motor was off.
+        return [
+            start
+            | {"coulomb": start["coulomb"] + part * values["static"]}
+            | {"inertial_load": values["inertial_load"] or 1.0}
+            for start in starts
+            for part in (0.0, 0.5, 1.0)
+        ]
     if added == ("heating",):
         warm = float(np.median([w.warmth[0] for w in windows]))
         for start in starts:
@@ -299,6 +314,15 @@ def _effort(motion: ServoMotion) -> float:
     rows = motion.mask[:, 0] & (motion.powered > 0.5)
     errors = np.abs(motion.goals[rows, 0] - motion.q[rows, 0])
     return float(errors.max(initial=1e-3)) * motion.gain
+
+
+def _coasting_speed(motion: ServoMotion) -> float:
+    """Return the fastest speed in [rad/s] over 0.1 s with the motor off."""
+    off = motion.mask[:, 0] & (motion.powered < 0.5)
+    period = float(np.median(np.diff(motion.time)))
+    lag = max(1, round(0.1 / period))
+    moved = np.abs(motion.q[lag:, 0] - motion.q[:-lag, 0])[off[lag:] & off[:-lag]]
+    return max(float(moved.max(initial=0.0)) / (lag * period), 1e-2)
 
 
 def beyond_servos(values: Values) -> set[str]:

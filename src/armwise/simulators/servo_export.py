@@ -64,6 +64,8 @@ _EFFECTS = {
             "set-point profile",
         )
     },
+    # Gears that carry what accelerates are an effect of their own.
+    "unpowered friction": ("coasting_static",),
 }
 """Effects that some target has no words for, and their parameters."""
 
