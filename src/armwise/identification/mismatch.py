@@ -91,7 +91,7 @@ _LONGEST_LAG = 0.1
 """Delay in [s] beyond which what a joint's slope explains is no delay."""
 
 # Judgement: in simulated logs with Stribeck friction one of the two reached 5.7, beside
-# 0.6 at most of the other; in those with gains 3 % off both were 1.2 and more.
+# mostly 0.6 or less of the other; of gains 3 % off both mostly showed 1.2 and more.
 _GAIN_HINT = 1.0
 """Gain in log-likelihood below which gains do not show at all."""
 
