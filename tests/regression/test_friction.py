@@ -408,6 +408,23 @@ def test_friction_with_a_memory_is_taken_for_what_it_explains_around_reversals()
     assert gain(surely, surely + 0.5) == 0.0
 
 
+@pytest.mark.parametrize("alone", [False, True])
+def test_hysteresis_of_a_joint_that_sticks_is_more_than_one_stretch_shows(alone):
+    """A joint that stands still once may have more error there than elsewhere."""
+    around = np.full(10, 20.0)
+    if alone:
+        around[1:] = 0.4
+        around[0] = 180.0
+    fitted = np.full(10, 1.0)
+    before = np.stack([fitted, fitted + around])
+    after = np.stack([0.9 * fitted, 0.9 * fitted + 0.1 * around])
+    torque = np.array([3e4, 4e4])
+    plainly = friction_search.worth_of_terms(before, after, torque, True)
+    assert plainly > 0.0
+    worth = friction_search.worth_of_terms(before, after, torque, True, sticks=True)
+    assert (worth == 0.0) == alone
+
+
 @pytest.mark.parametrize(("turns", "is_taken"), [(7, True), (2, False)])
 def test_friction_with_a_memory_need_not_help_where_nothing_reverses(turns, is_taken):
     """But it must wherever something does: a joint that sticks twice looks alike."""

@@ -99,6 +99,7 @@ def worth_of_terms(
     least = np.clip(_LEAST_TORQUE**2 * torque / total, LEAST_GAIN, MOST)
     helped = np.mean(falls > 0.0, axis=1)
     sureness = falls.mean(axis=1) / np.maximum(spread, 1e-300)
+    exceeds = np.ones(2, dtype=bool)
     if remembers:
         # What takes half of the error where it acts away, and surely some elsewhere,
         # need not be much of the whole: there are few reversals in a log.
@@ -107,7 +108,13 @@ def worth_of_terms(
         # One standard error: it need not be sure to be no help.
         spoils = sureness[0] <= -1.0
         size = _SPOILING_PAUSES if spoils or sticks else _PAUSES
-        least = np.maximum(least, size**2 * torque / total)
+        explained, squared = gain * total, size**2 * torque
+        if sticks:
+            # Without the stretch in which it explains most: one that it stands still in
+            # for a moment may have more error than all others.
+            explained = explained - (before - after).max(axis=1)
+            squared = squared * (1.0 - 1.0 / falls.shape[1])
+        exceeds = explained >= squared
     # Sure on the rows that are fitted with it: what shows around reversals alone is
     # a joint that sticks there, unless the term has a memory.
     is_sure = sureness[int(remembers)] >= _LEAST_ERRORS
@@ -119,7 +126,7 @@ def worth_of_terms(
     is_plain = is_plain and _sureness_around(before, after) >= _SURE_AROUND
     is_large = np.all(gain >= MOST) | is_plain
     is_large = is_large & (helped > 0.5) & (sureness >= 1.0)
-    is_clear = (gain >= least) & (is_clear | is_large)
+    is_clear = exceeds & (gain >= least) & (is_clear | is_large)
     judged = slice(1, 2) if remembers else slice(0, 2)
     # Neither kind may get worse on the whole. With a memory all rows are fitted,
     # and those far from a reversal may pay for it, by as much as is no harm.

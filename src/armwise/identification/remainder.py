@@ -255,7 +255,7 @@ _GAIN_FACTORS = np.array([1, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32])
 """Multiples of the assumed gain deviation that are compared."""
 
 # A likelihood ratio of e² is χ² = 4 of one degree of freedom: 1 in 20 by chance.
-_GAIN_EVIDENCE = 2.0
+GAIN_EVIDENCE = 2.0
 """Gain in log-likelihood from which on intervals count with a larger deviation."""
 
 # χ² = 10: 1 in 600. Stretches in which a joint sticks are no Gaussian scatter: at 1 in
@@ -273,12 +273,14 @@ class GainsShown:
         is_seen: Whether the joints differ by more than was assumed.
         effects: Columns whose outer products add up to the parameters' covariance due
             to gains, the lag last.
+        evidence: Gain in log-likelihood of what they differ by.
         is_sure: Whether that is worth a word.
     """
 
     std: Float[np.ndarray, " dof"]
     is_seen: bool
     effects: Float[np.ndarray, "base+1 dof"]
+    evidence: float = 0.0
     is_sure: bool = False
 
 
@@ -287,6 +289,7 @@ def gains_shown(
     gains: slice,
     own: Float[np.ndarray, "base+1 dof"],
     assumed: Float[np.ndarray, " dof"],
+    least: float = GAIN_EVIDENCE,
 ) -> GainsShown:
     """Gains after a look at how far the joints' torques agree.
 
@@ -300,6 +303,7 @@ def gains_shown(
         gains: Which they are.
         own: What a unit of each moves the parameters by, the lag last.
         assumed: Standard deviation of each gain beforehand.
+        least: Evidence from which on they are taken to differ by more.
     """
     if not assumed.any():
         return GainsShown(assumed, False, np.zeros(own.shape))
@@ -326,7 +330,8 @@ def gains_shown(
     best = int(np.argmax(likelihood))
     # With few samples scatter says nothing.
     is_known = len(np.flatnonzero(np.abs(scores).sum(axis=1))) > 2 * len(fit)
-    is_seen = is_known and likelihood[best] > likelihood[0] + _GAIN_EVIDENCE
+    evidence = float(likelihood[best] - likelihood[0]) if is_known else 0.0
+    is_seen = evidence > least
     std = assumed * (_GAIN_FACTORS[best] if is_seen else 1.0)
     second = np.diag(std**2)
     if is_seen:
@@ -341,5 +346,5 @@ def gains_shown(
         second = after + np.outer(mean, mean)
     values, vectors = np.linalg.eigh(0.5 * (second + second.T))
     root = vectors * np.sqrt(np.maximum(values, 0.0))
-    is_sure = is_seen and likelihood[best] > likelihood[0] + _GAIN_CERTAINTY
-    return GainsShown(std, bool(is_seen), own @ root, bool(is_sure))
+    is_sure = is_seen and evidence > _GAIN_CERTAINTY
+    return GainsShown(std, is_seen, own @ root, evidence, is_sure)
