@@ -13,6 +13,7 @@ import armwise as aw
 from armwise.errors import ArgumentError, RecordingError
 from armwise.identification import (
     FrictionTerm,
+    friction_guards,
     friction_ripples,
     friction_search,
     friction_selection,
@@ -281,6 +282,18 @@ def test_scales_are_chosen_again_beside_the_others_and_stand_ins_dropped(
     # Hysteresis that was taken beside a term that is dropped must help by itself.
     widths = [k for k in own if search._terms[k].form == "hysteresis"]
     assert search._needed([speeds[speed], *widths, other]) == [speeds[speed]]
+
+
+@pytest.mark.parametrize(("gain", "is_taken"), [(0.7, True), (0.4, False)])
+def test_hysteresis_of_joints_that_stick_takes_half_of_the_error_away(gain, is_taken):
+    """Or 2 % of the torque: sticking looks alike, and explains less of rows in motion."""
+    before = np.ones((2, 10))
+    after = (1.0 - gain) * before * np.linspace(0.9, 1.1, 10)
+    # Errors of a hundredth of the torque.
+    torque = np.full(2, 10.0) / 0.01**2
+    worth = friction_guards.worth_of_terms(before, after, torque, True, sticks=True)
+    assert (worth > 0.0) == is_taken
+    assert friction_guards.worth_of_terms(before, after, torque, True) > 0.0
 
 
 @pytest.mark.parametrize(

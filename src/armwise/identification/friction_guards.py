@@ -107,6 +107,9 @@ def worth_of_terms(
             least = np.zeros(2)
         # One standard error: it need not be sure to be no help.
         spoils = sureness[0] <= -1.0
+        # In joints that stick, at most 0.4 of both kinds of rows; in those that stick
+        # and have it, 0.7 to 0.8.
+        sticks = sticks and bool(gain.min() < MOST)
         size = _SPOILING_PAUSES if spoils or sticks else _PAUSES
         explained, squared = gain * total, size**2 * torque
         if sticks:

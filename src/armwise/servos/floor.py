@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -144,13 +145,7 @@ class Floor:
         for number, point in zip(self.links, self.points, strict=True):
             columns = mechanism.group_matrix[:, mechanism.layout.link(number)]
             weight = columns @ np.concatenate([[1.0], point, np.zeros(6)]) / pull
-            # Grouping moves masses between links, which moves energies by a constant.
-            straight = mechanism.joints([0.0] * arm.dof, True)
-            energy = potential_energy(
-                mechanism.skeleton, straight, mechanism.bodies(list(weight))
-            )
-            there = heights(arm, np.zeros((1, arm.dof)), number) @ [*point, 1.0]
-            level = self.height + float(energy) - float(there[0])
+            level = self.height + float(_energy_shift(arm, number) @ [*point, 1.0])
             # Of every link a weight and its moment, in its internal frame.
             moments = np.zeros((arm.dof, 4))
             inner = mechanism.skeleton.segments[number].from_user @ [*point, 1.0]
@@ -158,6 +153,28 @@ class Floor:
             own = level, self.stiffness, self.friction
             rows.append([*weight, *own, *moments.ravel()])
         return np.array(rows)
+
+
+@lru_cache(maxsize=64)
+def _energy_shift(arm: Arm, number: int) -> Float[np.ndarray, " 4"]:
+    """Return what (point, 1) times is the energy of its unit weight beyond its height.
+
+    Grouping moves masses between links, which moves energies by a constant, linear in
+    where the weight is; floors are tried by the thousand.
+    """
+    mechanism = mechanism_of(arm)
+    columns = mechanism.group_matrix[:, mechanism.layout.link(number)]
+    straight = mechanism.joints([0.0] * arm.dof, True)
+    moments = columns[:, [1, 2, 3, 0]] / float(np.linalg.norm(arm.gravity))
+    energies = [
+        float(
+            potential_energy(
+                mechanism.skeleton, straight, mechanism.bodies(list(weight))
+            )
+        )
+        for weight in moments.T
+    ]
+    return np.asarray(energies - heights(arm, np.zeros((1, arm.dof)), number)[0])
 
 
 def _in_mm(value: float, std: float) -> str:
