@@ -286,7 +286,7 @@ def test_scales_are_chosen_again_beside_the_others_and_stand_ins_dropped(
 
 @pytest.mark.parametrize(("gain", "is_taken"), [(0.7, True), (0.4, False)])
 def test_hysteresis_of_joints_that_stick_takes_half_of_the_error_away(gain, is_taken):
-    """Or 2 % of the torque: sticking looks alike, and explains less of rows in motion."""
+    """Or 2 % of the torque: sticking looks alike, and explains less."""
     before = np.ones((2, 10))
     after = (1.0 - gain) * before * np.linspace(0.9, 1.1, 10)
     # Errors of a hundredth of the torque.
