@@ -433,7 +433,7 @@ class _Identification(JointMotions):
             doubt_derivative(self.roller, joint, start)
             fit = fit_servo(
                 self.roller, joint.motions, start, joint.names,
-                iterations=6, prior=joint.prior,
+                iterations=6 if self.dof == 1 else 8, prior=joint.prior,
             )  # fmt: skip
             fit = in_any_form(joint, self._without_idle(joint, fit))
             fits.append(resolved(self.roller, joint.motions, fit, joint.prior))

@@ -45,7 +45,7 @@ WINDOW_S = 10.0
 """Length in [s] of the windows that structure is chosen on."""
 
 # Judgement: some hundred reversals, beside what a joint holds still for.
-_WINDOWS_S = 100.0
+_WINDOWS_S = 125.0
 """Length in [s] of all windows of a joint, in each half of the motions."""
 
 # Judgement: less is within what a fit makes up for.
@@ -175,7 +175,7 @@ class JointMotions:
         # Motions in an order that no file name decides.
         self.half = np.random.default_rng(0).permutation(len(motions)) % 2
         # Few joints leave time for more windows.
-        self.windows_s = _WINDOWS_S * (4.0 if self.dof <= 2 else 1.0)
+        self.windows_s = _WINDOWS_S * (3.2 if self.dof <= 2 else 1.0)
         self.zeros, self.zero_std = np.zeros(self.dof), np.zeros(self.dof)
         self.notes: list[str] = []
         self.floor: Floor | None = None
