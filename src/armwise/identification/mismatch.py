@@ -574,8 +574,10 @@ def _search(
     root[: len(sure), : sure.shape[1]] = sure
     root[len(sure) :, sure.shape[1] :] = np.diag(expected)
     columns = [*selection, *others]
-    found = (sizes, root, np.array(errors), tuple(beyond))
-    return _Findings(columns, len(selection), *found), remainder
+    findings = _Findings(
+        columns, len(selection), sizes, root, np.array(errors), tuple(beyond)
+    )
+    return findings, remainder
 
 
 def _expected(

@@ -167,8 +167,8 @@ class Growth:
         for number in range(passes):
             before = [j.names for j in self.joints]
             for k, element in enumerate(shown):
-                done = (number + k / len(shown)) / passes
-                self.progress(element, 0.45 + 0.25 * done)
+                fraction = (number + k / len(shown)) / passes
+                self.progress(element, 0.45 + 0.25 * fraction)
                 self._try(element)
             if [j.names for j in self.joints] == before:
                 break
