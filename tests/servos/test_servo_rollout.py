@@ -435,5 +435,46 @@ def test_sums_over_errors_are_those_of_the_free_runs(robot):
     assert sums.cost[0] == pytest.approx(costs[0], rel=1e-12)
 
 
+@pytest.mark.parametrize("tables", [1, 3, 9])
+@pytest.mark.parametrize("is_whole", [False, True])
+def test_motions_run_the_same_beside_others(robot, tables, is_whole):
+    """Lanes of several motions: each has its own length, clock and load."""
+    servo = rig.truth(robot, slew=2.0)
+    logs = [rig.recording(servo, seed) for seed in range(5)]
+    motions = [servo.motion(log) for log in logs]
+    motions = [
+        replace(
+            m.cut(0, 700 - 90 * k, 0), time=m.time[: 700 - 90 * k] * (1.0 + 0.1 * k)
+        )
+        for k, m in enumerate(motions)
+    ]
+    own = dict(servo.values)
+    if not is_whole:
+        motions = [joint_loads(m, robot)[1] for m in motions]
+        own = {name: x[1:] for name, x in own.items()}
+    spread = 1.0 + 0.02 * np.arange(tables)[:, None]
+    rows = {name: x * np.where(name == "stiffness", spread, np.ones_like(spread))
+            for name, x in own.items()}  # fmt: skip
+    table = {name: np.clip(x, -1e9, 1e9) for name, x in rows.items()}
+    roller = Roller(robot if is_whole else None)
+    together = roller.run(motions, table)
+    for motion, run in zip(motions, together, strict=True):
+        alone = roller.run([motion], table)[0]
+        assert np.abs(alone).max() > 0.3
+        assert run == pytest.approx(alone, abs=1e-9)
+
+
+def test_the_same_runs_have_the_same_digits(robot):
+    """Whichever thread takes them: fits are to be repeatable."""
+    servo = rig.truth(robot)
+    motions = [servo.motion(rig.recording(servo, seed)) for seed in range(7)]
+    table = {name: np.clip(x[None], -1e9, 1e9) for name, x in servo.values.items()}
+    roller = Roller(robot)
+    first = roller.run(motions, table)
+    for _ in range(20):
+        again = roller.run(motions, table)
+        assert all(np.array_equal(a, b) for a, b in zip(first, again, strict=True))
+
+
 def test_every_parameter_can_be_fitted_at_once():
     assert len(PARAMETERS) <= MOST_NAMES

@@ -46,60 +46,72 @@ if TYPE_CHECKING:
 _TEMPLATES = Path(__file__).parent / "templates"
 
 
-def stepper_source(mechanism: Mechanism, is_elastic: bool, lanes: int) -> str:
+def stepper_source(mechanism: Mechanism, is_elastic: bool, lanes: int | None) -> str:
     """Return C text with the functions semi_implicit, rk4 and dormand_prince.
 
     Args:
         mechanism: Whose dynamics.
         is_elastic: Whether motors move apart from their links.
-        lanes: How many arms are stepped at once.
+        lanes: How many arms are stepped at once; None: as many as the machine compares
+            at once, four or eight.
     """
-    text = _stepper(mechanism, is_elastic, lanes, core_source)
+    text = _stepper(mechanism, is_elastic, core_source)
     return "\n".join([_preludes(lanes), text])
 
 
-def _preludes(lanes: int) -> str:
+def _preludes(lanes: int | None) -> str:
     if lanes == 1:
-        return "\n".join([SCALAR_PRELUDE, fill(_TEMPLATES / "one_arm.c.in")])
-    return "\n".join([vector_prelude(lanes), fill(_TEMPLATES / "eight_arms.c.in")])
+        return "\n".join([_ONE_LANE, SCALAR_PRELUDE, fill(_TEMPLATES / "one_arm.c.in")])
+    count = _COMPARABLE_LANES if lanes is None else f"#define LANES {lanes}"
+    arms = fill(_TEMPLATES / "eight_arms.c.in")
+    return "\n".join([count, vector_prelude("LANES"), arms])
+
+
+_ONE_LANE = "#define LANES 1"
+
+# Four doubles are one register of AVX2; of wider vectors compilers compare lane by lane
+# unless the machine has masks, which takes three times as long.
+_COMPARABLE_LANES = """#ifdef __AVX512F__
+#define LANES 8
+#else
+#define LANES 4
+#endif"""
 
 
 def cuda_stepper_source(mechanism: Mechanism) -> str:
     """Return the same for a thread of a GPU, joints rigid."""
-    text = _stepper(mechanism, False, 1, device_core)
+    text = _stepper(mechanism, False, device_core)
     return "\n".join([_cuda_preludes(), text])
 
 
 def _cuda_preludes() -> str:
-    return "\n".join([CUDA_PRELUDE, fill(_TEMPLATES / "one_arm.c.in")])
+    return "\n".join([_ONE_LANE, CUDA_PRELUDE, fill(_TEMPLATES / "one_arm.c.in")])
 
 
 def _stepper(
     mechanism: Mechanism,
     is_elastic: bool,
-    lanes: int,
     core: Callable[[Program], str],
 ) -> str:
     programs = accelerate_program(mechanism), mobility_program(mechanism)
     groups = len(mechanism.grouping.indices), len(mechanism.weights)
-    return _text(programs, mechanism.drive_rows, groups, is_elastic, lanes, core)
+    return _text(programs, mechanism.drive_rows, groups, is_elastic, core)
 
 
 def one_joint_stepper_source(
-    accelerate: Program, mobility: Program, lanes: int, *, on_gpu: bool = False
+    accelerate: Program, mobility: Program, *, on_gpu: bool = False
 ) -> str:
     """Return the stepper of single joints, some at once, whose equation is given.
 
     Args:
         accelerate: q̈ of (q, qd, tau, added, bodies), traced.
         mobility: Its derivative by the torque, of (q, added, bodies), as output "W".
-        lanes: How many joints are stepped at once.
         on_gpu: Whether a thread of a GPU steps them, one lane each.
     """
     groups = accelerate.inputs[-1].size, 0
     core = device_core if on_gpu else core_source
-    text = _text((accelerate, mobility), np.ones((1, 1)), groups, False, lanes, core)
-    return "\n".join([_cuda_preludes() if on_gpu else _preludes(lanes), text])
+    text = _text((accelerate, mobility), np.ones((1, 1)), groups, False, core)
+    return "\n".join([_cuda_preludes() if on_gpu else _preludes(None), text])
 
 
 def _text(
@@ -107,7 +119,6 @@ def _text(
     drive_rows: np.ndarray,
     groups: tuple[int, int],
     is_elastic: bool,
-    lanes: int,
     core: Callable[[Program], str],
 ) -> str:
     accelerate, mobility = programs
@@ -120,7 +131,6 @@ def _text(
         "C": groups[1],
         "T": len(DRIVE_ROWS),
         "ELASTIC": int(is_elastic),
-        "LANES": lanes,
     }
     defines = [f"#define {name} {value}" for name, value in numbers.items()]
     return "\n".join(

@@ -127,14 +127,13 @@ _TRIGONOMETRY = {
 }
 
 
-def vector_prelude(lanes: int) -> str:
-    """Return the helpers of programs over a type V of some doubles."""
-    return fill(
-        _TEMPLATES / "vector_prelude.c.in",
-        LANES=lanes,
-        BYTES=8 * lanes,
-        **_TRIGONOMETRY,
-    )
+def vector_prelude(lanes: int | str) -> str:
+    """Return the helpers of programs over a type V of some doubles.
+
+    Args:
+        lanes: How many, or the name of a macro that says so.
+    """
+    return fill(_TEMPLATES / "vector_prelude.c.in", LANES=lanes, **_TRIGONOMETRY)
 
 
 VECTOR_PRELUDE = vector_prelude(LANES)

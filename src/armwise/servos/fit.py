@@ -150,7 +150,7 @@ def standard_deviations(fit: ServoFit) -> dict[str, float]:
     variance = np.maximum(own, factor * np.diag(inverse))
     spread = np.sqrt(np.maximum(variance, 0.0)) * _few_motions(fit)
     spread = np.where(is_open, np.inf, spread)
-    units = units_of(stacked([fit.values]))
+    units = units_of(stacked([fit.values]), fit.names)
     result = {}
     for name, s in zip(fit.names, spread, strict=True):
         is_log = PARAMETERS[name].scale == "log"

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from armwise.arms import Arm
 from armwise.dynamics import Dynamics
@@ -171,7 +172,9 @@ def identify_servo(
             "commands and positions."
         )
     course.mismatches += elsewhere(arms[0], motions)
-    servo = course.servo()
+    # Matrices of a fit are small, and rollouts already occupy every core.
+    with threadpool_limits(1, user_api="blas"):
+        servo = course.servo()
     return servo if gains is None else _per_register(servo, registers)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -223,8 +223,10 @@ _HUGE = 1e9
 """Stands for infinity where C multiplies."""
 
 
-def units_of(values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return the unit of every linear coordinate, torques in those of each servo."""
+def units_of(
+    values: Mapping[str, np.ndarray], names: Collection[str]
+) -> dict[str, np.ndarray]:
+    """Return units of linear coordinates, torques in those of each servo."""
     # Torques are counted in the servo's own friction, so that a finger's servo and a
     # leg's take steps of the same worth.
     torque = np.maximum(values["coulomb"], 1e-3 * values["stiffness"]) / 0.1
@@ -236,6 +238,7 @@ def units_of(values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
             np.ones_like(torque),
         )
         for name, p in PARAMETERS.items()
+        if name in names
     }
 
 
@@ -243,7 +246,7 @@ def encode(
     values: Mapping[str, np.ndarray], names: Sequence[str]
 ) -> Float[np.ndarray, "servos names"]:
     """Return the fitted coordinates of some parameters of servos."""
-    units = units_of(values)
+    units = units_of(values, names)
     coordinates = [
         np.log(values[name])
         if PARAMETERS[name].scale == "log"
@@ -259,7 +262,7 @@ def decode(
     coordinates: Float[np.ndarray, "servos names"],
 ) -> dict[str, np.ndarray]:
     """Return all values, those of some parameters taken from fitted coordinates."""
-    units = units_of(values)
+    units = units_of(values, names)
     result = dict(values)
     for name, x in zip(names, np.moveaxis(coordinates, -1, 0), strict=True):
         scale = PARAMETERS[name].scale
@@ -303,4 +306,5 @@ def tables_of(values: Mapping[str, np.ndarray]) -> ServoTables:
     """Return tables of single joints from the values of fits, one for each servo."""
     rotor = values["armature"] + half_step_inertia(values["damping"])
     whole = {**values, "armature": rotor}
-    return {name: np.clip(whole[name], -_HUGE, _HUGE)[:, None] for name in PARAMETERS}
+    rows = np.clip([whole[name] for name in PARAMETERS], -_HUGE, _HUGE)
+    return dict(zip(PARAMETERS, rows[..., None], strict=True))

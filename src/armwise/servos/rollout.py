@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
+from threading import local
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -47,10 +48,8 @@ _TEMPLATES = Path(__file__).parent / "templates"
 LONGEST_STEP = 4.2e-3
 """Step of the arm in [s], at most."""
 
-# Four doubles are one register of AVX2: of wider vectors GCC compares lane by lane,
-# which takes three times as long.
-LANES = 4
-"""Rollouts stepped at once."""
+MOST_LANES = 8
+"""Rollouts stepped at once, at most: as many as the machine compares at once."""
 
 NUMBERS = (
     "stiffness", "derivative", "integral", "dead_band", "saturation", "zero", "offset",
@@ -108,10 +107,14 @@ class ServoMotion:
     load_time: Float[np.ndarray, " rows"] | None = None
 
     @cached_property
+    def period(self) -> float:
+        """Usual time from sample to sample in [s]."""
+        return float(np.median(np.diff(self.time)))
+
+    @cached_property
     def clock(self) -> tuple[float, int, Float[np.ndarray, " samples"]]:
         """The step of rollouts in [s], the number of steps, the stamps in steps."""
-        period = float(np.median(np.diff(self.time)))
-        h = period / int(np.ceil(period / LONGEST_STEP))
+        h = self.period / int(np.ceil(self.period / LONGEST_STEP))
         stamps = self.time / h
         return h, int(np.ceil(stamps[-1])) + 1, stamps
 
@@ -128,7 +131,7 @@ class ServoMotion:
     @cached_property
     def weight(self) -> float:
         """What a row counts: errors repeat themselves within a correlation time."""
-        return min(float(np.median(np.diff(self.time))) / CORRELATION_S, 1.0)
+        return min(self.period / CORRELATION_S, 1.0)
 
     def cut(self, start: int, stop: int, settle: int) -> ServoMotion:
         """Return some rows; the first `settle` of them, unless all, do not count."""
@@ -350,6 +353,7 @@ class Roller:
         tables: ServoTables,
         bodies: Sequence[Float[np.ndarray, "tables groups"]] | None = None,
         floors: Float[np.ndarray, "tables points numbers"] | None = None,
+        out: Float[np.ndarray, " numbers"] | None = None,
     ) -> Float[np.ndarray, " numbers"]:
         """Return positions: tables × samples × joints of every motion."""
         count, motions = len(tables["stiffness"]), len(arrays.shape)
@@ -363,17 +367,27 @@ class Roller:
         is_own = bodies is not None
         head = [count, len(timing), motions, floors.shape[1], int(is_own)]
         n = np.concatenate([head, order, series.reshape(count)]).astype(np.int64)
-        out = np.empty(arrays.goals.size * count)
+        if out is None:
+            out = np.empty(arrays.goals.size * count)
         rows = [
             drive_rows(tables), servo_rows(tables), floors, _limits(timing),
             timing[:, -self.dof :].mean(1), arrays.clock, arrays.stamps, arrays.goals,
             arrays.powered, arrays.starts, arrays.warmth,
             arrays.bodies if bodies is None else np.concatenate(bodies), out,
         ]  # fmt: skip
-        # Set-points at the ends of steps, their means, power; power again by itself.
-        room = ((2 * self.dof + 1) * len(timing) + 2) * (arrays.shape[:, 1].max() + 1)
+        # Set-points at the ends of steps, their means, power; power again by itself. Of
+        # few tables a thread takes several motions at once.
+        row = (2 * self.dof + 1) * len(timing) + 2
+        room = max(1, MOST_LANES // count) * row * (arrays.shape[:, 1].max() + 1)
         self._programs.run("free_runs", n, arrays.shape, rows, room)
         return out
+
+    def _passing_runs(
+        self, arrays: MotionArrays, tables: ServoTables
+    ) -> Float[np.ndarray, " numbers"]:
+        """Return the same, to be read before the next runs of this thread."""
+        room = _own_room(arrays.goals.size * len(tables["stiffness"]), "runs")
+        return self._free_runs(arrays, tables, out=room)
 
     def normals(
         self,
@@ -390,7 +404,7 @@ class Roller:
         """
         starts, names = steps.shape
         arrays = self.arrays_of(motions)
-        out, count = self._free_runs(arrays, tables), len(tables["stiffness"])
+        out, count = self._passing_runs(arrays, tables), len(tables["stiffness"])
         scale = least_scale(_medians(arrays, out, starts, count), arrays.rounding)
         sums = np.empty((len(motions), starts, names * (names + 1) // 2 + names + 1))
         rows = [arrays.used, arrays.q, scale, out, steps, sums]
@@ -406,10 +420,8 @@ class Roller:
     ) -> Float[np.ndarray, " tables"]:
         """Return the mean robust cost of every table in [rad], of single joints."""
         arrays = self.arrays_of(motions)
-        out, sums = (
-            self._free_runs(arrays, tables),
-            np.empty((len(motions), len(scale))),
-        )
+        out = self._passing_runs(arrays, tables)
+        sums = np.empty((len(motions), len(scale)))
         n = np.array([len(scale), len(motions)])
         rows = [arrays.used, arrays.q, scale, out, sums]
         self._programs.run("costs", n, arrays.shape, rows)
@@ -484,6 +496,19 @@ def threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(cores())
 
 
+_rooms = local()
+"""What each thread works in: memory that is new is slow until it has been touched."""
+
+
+def _own_room(size: int, name: str) -> Float[np.ndarray, " numbers"]:
+    """Return room for so many numbers or more, the same for every call of a thread."""
+    room: np.ndarray | None = getattr(_rooms, name, None)
+    if room is None or len(room) < size:
+        room = np.empty(size)
+        setattr(_rooms, name, room)
+    return room
+
+
 TIMING = ("delay", "slew", "acceleration", "release")
 """Rows of the table that decide when set-points and power arrive."""
 
@@ -526,7 +551,8 @@ def _one_joint_programs() -> tuple[Program, ...]:
     ) -> dict[str, object]:
         inertia, coupling, gravity, gradient, reference = bodies
         load = coupling + gravity + gradient * (q[0] - reference)
-        return {"qdd": [(tau[0] - load) / (inertia + added[0])]}
+        # As the mobility's, so that compilers divide once for both.
+        return {"qdd": [(tau[0] - load) * (1.0 / (inertia + added[0]))]}
 
     def mobility(q: Any, added: Any, bodies: Any) -> dict[str, object]:
         return {"W": [1.0 / (bodies[0] + added[0])]}
@@ -619,7 +645,7 @@ class _Programs:
         pointers = addresses(packed)
 
         def work(_: int) -> None:
-            own = np.empty(room) if room else last
+            own = _own_room(room, "series") if room else last
             function(
                 counter.ctypes.data, n.ctypes.data, shape.ctypes.data, pointers,
                 own.ctypes.data,
@@ -644,16 +670,15 @@ def rollout_source(mechanism: Mechanism | None, *, on_gpu: bool = False) -> str:
         mechanism: Whose dynamics; None: of single joints under a load.
         on_gpu: Whether to write it for a thread of a GPU.
     """
-    lanes = 1 if on_gpu else LANES
     if mechanism is None:
         accelerate, mobility, weight, height, slide = _one_joint_programs()
-        stepper = one_joint_stepper_source(accelerate, mobility, lanes, on_gpu=on_gpu)
+        stepper = one_joint_stepper_source(accelerate, mobility, on_gpu=on_gpu)
     else:
         weight, height, slide = _weight_programs(mechanism)
         stepper = (
             cuda_stepper_source(mechanism)
             if on_gpu
-            else stepper_source(mechanism, False, lanes)
+            else stepper_source(mechanism, False, None)
         )
     varying = len(LOAD) if mechanism is None else 0
     profile = (_TEMPLATES / "profile.c.in").read_text()

@@ -220,7 +220,7 @@ def element_starts(
     values: Values, added: Sequence[str], windows: Sequence[ServoMotion]
 ) -> list[dict[str, float]]:
     """Return values with an element at several sizes, or on a grid of limits."""
-    units = units_of(stacked([values]))
+    units = units_of(stacked([values]), added)
     starts = []
     for factor in (0.1, 0.3, 1.0, 3.0):
         start = dict(values)

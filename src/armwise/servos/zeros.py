@@ -193,7 +193,7 @@ class _Slopes:
             for z, p, e, weight in parts
         ]
         # How positions and commands are rounded looks like gravity, and is not known.
-        unit = units_of(start)["offset"][0] / count_doubt(motions)
+        unit = units_of(start, ("offset",))["offset"][0] / count_doubt(motions)
         self.prior = np.diag([(n == "offset") * unit**2 for n in names])
         self.information = self.prior.copy()
         self.by_names = np.zeros((len(nudged) - 1, size))
