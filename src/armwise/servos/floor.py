@@ -240,6 +240,31 @@ def find_floor(
     return None, (f"the best, {search.place(floor)}, is where links also moved freely")
 
 
+def settled_floor(
+    floor: Floor,
+    arm: Arm,
+    table: ServoTables,
+    motions: Sequence[ServoMotion],
+    held: Sequence[np.ndarray],
+) -> Floor:
+    """Return a floor fitted anew under servos that were fitted since it was found.
+
+    Args:
+        floor: Where it was found.
+        arm: The description.
+        table: Of its servos now.
+        motions: Of the whole arm.
+        held: Of every motion, rows in which a joint is held back.
+    """
+    search = _Search(arm, table, motions, held)
+    if not search.windows:
+        return floor
+    near = search.settled(floor)
+    before, after = search._unexplained([floor, near])
+    is_better = after < before and search.suits(near)
+    return search.with_std(near) if is_better else floor
+
+
 class _Search:
     """The windows in which something holds an arm back, and floors on trial."""
 
@@ -341,6 +366,10 @@ class _Search:
         # Judgement: as much again as a quarter of those that touch.
         more = [w for _, w in worst if id(w) not in fitted][: _MOST_WINDOWS // 4]
         self.windows = [*self.windows, *more]
+        return self._fitted(floor, is_rough=floor.friction > 0.0)
+
+    def settled(self, floor: Floor) -> Floor:
+        """Fit a floor that is near."""
         return self._fitted(floor, is_rough=floor.friction > 0.0)
 
     def _saved(self, floor: Floor) -> Float[np.ndarray, " samples"]:

@@ -44,6 +44,7 @@ from armwise.servos.fit import (
     undetermined,
     widen_by_clock,
 )
+from armwise.servos.floor import settled_floor
 from armwise.servos.free_runs import errors_of
 from armwise.servos.growth import ALIKE, WORTH, Growth
 from armwise.servos.joints import CORRECTED_HZ, JointMotions, ServoJoint, at_rest
@@ -77,6 +78,7 @@ from armwise.servos.servo import (
     ServoScatter,
     gain_registers,
     signed,
+    tables_of_draws,
 )
 from armwise.servos.starts import (
     TORQUE_UNITS,
@@ -640,6 +642,15 @@ class _Identification(JointMotions):
             values["zero"], std["zero"] = self.zeros.copy(), self.zero_std.copy()
             if self.plain:
                 self.plain["zero"] = self.zeros.copy()
+        if self.floor is not None:
+            table = tables_of_draws({k: x[None] for k, x in values.items()})
+            self.floor = settled_floor(
+                self.floor, self.arms[0], table, self.motions, self.held
+            )
+            self.notes.append(
+                f"{self.floor.statement(self.arms[0])}: free runs stop there, and so "
+                "do those of the MJCF that is written."
+            )
         # Limits that turned out idle were taken away again.
         models = [set(joint.names) for joint in joints]
         elements = tuple(

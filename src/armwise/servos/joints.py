@@ -179,6 +179,7 @@ class JointMotions:
         self.zeros, self.zero_std = np.zeros(self.dof), np.zeros(self.dof)
         self.notes: list[str] = []
         self.floor: Floor | None = None
+        self.held: list[np.ndarray] = []
         self.measured: list[list[ServoMotion]] = []
 
     def joints(self) -> list[ServoJoint]:
@@ -555,8 +556,8 @@ class JointMotions:
             for name, wall in self.find_walls(joint, joint.model, joints).items():
                 table[name][0, joint.number] = wall
         every = zip(*(self._held(joint) for joint in joints), strict=True)
-        held = [np.any(rows, axis=0) for rows in every]
-        self.floor, reason = find_floor(self.arms[0], table, self.motions, held)
+        self.held = [np.any(rows, axis=0) for rows in every]
+        self.floor, reason = find_floor(self.arms[0], table, self.motions, self.held)
         if reason:
             self.notes.append(
                 "A floor was looked for in what holds joints back, and not taken: "
@@ -564,10 +565,6 @@ class JointMotions:
             )
         if self.floor is None:
             return
-        self.notes.append(
-            f"{self.floor.statement(self.arms[0])}: free runs stop there, and so do "
-            "those of the MJCF that is written."
-        )
         floors = self.floor.rows(self.arms[0])[None]
         pairs = zip(
             self.whole.run(self.motions, table),

@@ -301,8 +301,13 @@ class Roller:
                 "joint. Lock the followers: load_arm(path, lock={...})."
             )
         self.dof = 1 if self.mechanism is None else self.mechanism.dof
-        self._programs = _compiled(self.mechanism)
+        # Compilers take seconds, in which single joints already roll.
+        self._compiling = threads().submit(_compiled, self.mechanism)
         self._arrays: list[tuple[list[ServoMotion], MotionArrays]] = []
+
+    @property
+    def _programs(self) -> _Programs:
+        return self._compiling.result()
 
     def run(
         self,
