@@ -257,6 +257,14 @@ def test_the_narrowest_hysteresis_is_selected_alone_if_plain(
     assert (widths == [1e-3]) == is_taken
 
 
+def test_hysteresis_is_selected_whatever_else_a_joint_carries(arm, data):
+    """A pause is off by no more than friction, of which a load is no part."""
+    shape = column_of(term("hysteresis", 0, 0.016), data)[:, None] * [1.0, 0.0]
+    tau = data.tau + 0.3 * shape + [100.0, 0.0]
+    terms = select_friction(arm, replace(data, tau=tau)).terms
+    assert {(t.joint, t.form) for t in terms} == {(0, "hysteresis")}
+
+
 def test_scales_are_chosen_again_beside_the_others_and_stand_ins_dropped(
     arm, data, monkeypatch
 ):
@@ -370,7 +378,7 @@ def test_rows_far_from_a_reversal_may_pay_a_little_for_friction_with_a_memory():
     """All rows are fitted with it; what they gain counts, unless others are harmed."""
     search = object.__new__(friction_search.FrictionSearch)
     # Squared torque and error of fitted rows and of all, in ten stretches.
-    search._torque = np.array([[1000.0], [1500.0]])
+    search._torque = search._friction = np.array([[1000.0], [1500.0]])
     search._sticking = frozenset()
     before = np.array([np.full(10, 1.0), np.full(10, 9.0)])
     joints = np.array([0])
@@ -455,10 +463,54 @@ def test_friction_with_a_memory_need_not_help_where_nothing_reverses(turns, is_t
     assert (worth > 0.0) == is_taken
 
 
+@pytest.mark.parametrize(("count", "is_taken"), [(3, True), (2, False)])
+def test_hysteresis_is_judged_where_friction_reverses(count, is_taken):
+    """Elsewhere it is Coulomb's, and errors change by chance; scatter takes three."""
+    reverses = np.arange(10) >= 10 - count
+    around = np.where(reverses, 3.0, 0.0)
+    chance = np.tile([0.8, 1.2], 5)
+    fitted = np.where(reverses, [0.50, 0.52] * 5, chance)
+    before = np.stack([np.ones(10), 1.0 + around])
+    after = np.stack([fitted, fitted + 0.1 * around])
+    torque = np.array([2e4, 4e4])
+
+    def worth(after, **settings):
+        return friction_guards.worth_of_terms(before, after, torque, True, **settings)
+
+    assert (worth(after, friction=0.1 * torque) > 0.0) == is_taken
+    # A ripple shows in all stretches, and a joint that sticks may do so in any.
+    assert worth(after) == 0.0
+    assert worth(after, friction=0.1 * torque, sticks=True) == 0.0
+    # Nor is it more than a pause if rows far from reversals gain nothing.
+    after[:, ~reverses] += 0.3
+    assert worth(after, friction=0.1 * torque) == 0.0
+
+
+def test_hysteresis_that_shows_around_reversals_need_not_show_in_all_rows():
+    """Other errors are larger; it takes most of what is around reversals away."""
+    before = np.stack([np.full(10, 8.0), np.full(10, 9.0)])
+    torque = np.array([6e5, 7e5])
+
+    def worth(left, scale=1.0, friction=0.04):
+        fitted = np.tile([6.2, 9.7], 5)
+        after = np.stack([fitted, fitted + left])
+        size = scale * torque
+        return friction_guards.worth_of_terms(
+            before, after, size, True, friction=friction**2 * size
+        )
+
+    left = np.linspace(0.1, 0.2, 10)
+    assert worth(left) == pytest.approx(1.0 - 8.1 / 9.0)
+    assert worth(np.linspace(0.5, 0.7, 10)) == 0.0
+    # 0.4 % of the torque is as much as pauses leave of much friction, not of little.
+    assert worth(left, friction=0.1) == 0.0
+    assert worth(left, scale=3.0) == 0.0
+
+
 def test_what_shows_around_reversals_alone_is_no_function_of_speed():
     """A joint that sticks there looks like one; rows that are fitted do not say so."""
     search = object.__new__(friction_search.FrictionSearch)
-    search._torque = np.array([[1000.0], [1500.0]])
+    search._torque = search._friction = np.array([[1000.0], [1500.0]])
     search._sticking = frozenset()
     before = np.array([np.full(10, 4.0), np.full(10, 9.0)])
     everywhere = np.linspace(5.0, 5.2, 10)

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from armwise.regression import student_tails
+
 if TYPE_CHECKING:
-    from jaxtyping import Float
+    from jaxtyping import Bool, Float
 
 # Judgement: 10 % in power is 5 % of the residual's size.
 LEAST_GAIN = 0.1
@@ -56,14 +58,24 @@ must not keep it out."""
 # Judgement: in simulated joints that stick, which a few stretches show, 1.6 at most; in
 # those whose friction builds up over a distance 4.4 and more.
 _SURE_AROUND = 3.0
-"""Standard errors, from stretch to stretch, by which hysteresis that is plainly there
-must lower the error around reversals."""
+"""Standard errors, from stretch to stretch, by which hysteresis that is plainly there,
+or that is hardly sure in all rows, must lower the error around reversals."""
 
 # Judgement: in simulated joints that stick for 20 to 40 ms, up to 0.4 %.
 _PAUSES = 0.005
 """Torque that hysteresis must explain on stretches left out, as a fraction of the
 joint's, whatever is left of the error: pauses too short for an encoder to show leave
 some that looks alike."""
+
+_ROUNDING = 1e-6
+"""Fraction of the squared error around reversals that a stretch without a reversal may
+have, by rounding."""
+
+# Judgement: in simulated joints that carry others, up to 2 %, and up to 5 % if none of
+# their pauses had been seen; where friction builds up over a distance 8 % and more.
+_PAUSES_OF_FRICTION = 0.08
+"""The same as a fraction of Coulomb friction, where that is less: a joint that pauses
+is off by no more than its friction, however heavy the arm that it carries."""
 
 # Judgement: in simulated joints that stick, up to 1.5 % where it was sure; in real arms
 # 3.8 % and more.
@@ -83,6 +95,7 @@ def worth_of_terms(
     torque: Float[np.ndarray, " 2"],
     remembers: bool,
     sticks: bool = False,
+    friction: Float[np.ndarray, " 2"] | None = None,
 ) -> float:
     """Fraction of the squared error that terms take away; 0 if they are refused.
 
@@ -91,19 +104,35 @@ def worth_of_terms(
         torque: Squared torque of fitted rows and of all.
         remembers: Whether the terms make all rows fitted ones.
         sticks: Whether a joint of theirs is seen to stick.
+        friction: Squared Coulomb friction of fitted rows and of all, for hysteresis;
+            waves, with which all rows may be fitted, too, show in any stretch.
     """
     total = np.maximum(before.sum(axis=1), 1e-300)
     gain = 1.0 - after.sum(axis=1) / total
     falls = np.log(np.maximum(before, 1e-300) / np.maximum(after, 1e-300))
-    spread = np.std(falls, axis=1, ddof=1) / np.sqrt(falls.shape[1])
+    sureness, folds = np.array([_sureness(kind) for kind in falls]), falls.shape[1]
     least = np.clip(_LEAST_TORQUE**2 * torque / total, LEAST_GAIN, MOST)
     helped = np.mean(falls > 0.0, axis=1)
-    sureness = falls.mean(axis=1) / np.maximum(spread, 1e-300)
+    # Sure on the rows that are fitted with it: what shows around reversals alone is
+    # a joint that sticks there, unless the term has a memory.
+    is_sure = bool(sureness[int(remembers)] >= _LEAST_ERRORS)
+    shows_around = False
+    if sticks or gain[0] <= 0.0:
+        # A pause helps no rows far from reversals: this may be one.
+        friction = None
+    if friction is not None:
+        reverses = _reversing(before)
+        told, around = falls[1, reverses], _falls_around(before, after)[reverses]
+        helped[1], sureness[1] = np.mean(told > 0.0), _sureness(told)
+        is_sure = _is_sure(told, _LEAST_ERRORS, folds)
+        shows_around = _is_sure(around, _SURE_AROUND, folds)
+        shows_around &= bool(np.mean(around > 0.0) >= _MOST_FOLDS)
     exceeds = np.ones(2, dtype=bool)
     if remembers:
-        # What takes half of the error where it acts away, and surely some elsewhere,
-        # need not be much of the whole: there are few reversals in a log.
-        if _explains_reversals(before, after) and sureness.min() >= _LEAST_ERRORS:
+        # What takes half of the error where it acts away, surely there or surely some
+        # elsewhere, need not be much of the whole: there are few reversals in a log.
+        is_sure_elsewhere = is_sure and sureness[0] >= _LEAST_ERRORS
+        if _explains_reversals(before, after) and (is_sure_elsewhere or shows_around):
             least = np.zeros(2)
         # One standard error: it need not be sure to be no help.
         spoils = sureness[0] <= -1.0
@@ -112,21 +141,20 @@ def worth_of_terms(
         sticks = sticks and bool(gain.min() < MOST)
         size = _SPOILING_PAUSES if spoils or sticks else _PAUSES
         explained, squared = gain * total, size**2 * torque
+        if friction is not None and not spoils:
+            squared = np.minimum(squared, _PAUSES_OF_FRICTION**2 * friction)
         if sticks:
             # Without the stretch in which it explains most: one that it stands still in
             # for a moment may have more error than all others.
             explained = explained - (before - after).max(axis=1)
-            squared = squared * (1.0 - 1.0 / falls.shape[1])
+            squared = squared * (1.0 - 1.0 / folds)
         exceeds = explained >= squared
-    # Sure on the rows that are fitted with it: what shows around reversals alone is
-    # a joint that sticks there, unless the term has a memory.
-    is_sure = sureness[int(remembers)] >= _LEAST_ERRORS
-    is_clear = (helped >= _MOST_FOLDS) & is_sure
+    is_clear = (helped >= _MOST_FOLDS) & is_sure | shows_around
     # What takes half of the error away, of rows of both kinds, where it matters
     # most, need not help where there is little to be gained; nor need a memory in
     # stretches without a reversal.
     is_plain = remembers and bool(gain[1] >= PLAINLY)
-    is_plain = is_plain and _sureness_around(before, after) >= _SURE_AROUND
+    is_plain = is_plain and _sureness(_falls_around(before, after)) >= _SURE_AROUND
     is_large = np.all(gain >= MOST) | is_plain
     is_large = is_large & (helped > 0.5) & (sureness >= 1.0)
     is_clear = exceeds & (gain >= least) & (is_clear | is_large)
@@ -158,16 +186,39 @@ def _explains_reversals(
     return now <= (1.0 - MOST) * was
 
 
-def _sureness_around(
+def _reversing(before: Float[np.ndarray, "2 folds"]) -> Bool[np.ndarray, " folds"]:
+    """Stretches that say something of a memory: those in which friction reverses.
+
+    In others hysteresis is Coulomb friction, and what changes there is chance. Of two
+    stretches no scatter is known: all count if no more reverse.
+    """
+    around = before[1] - before[0]
+    reverses = around > _ROUNDING * around.sum()
+    return reverses if reverses.sum() > 2 else np.ones(around.size, dtype=bool)
+
+
+def _falls_around(
     before: Float[np.ndarray, "2 folds"], after: Float[np.ndarray, "2 folds"]
-) -> float:
-    """Standard errors by which the error's logarithm falls around reversals."""
+) -> Float[np.ndarray, " folds"]:
+    """Fall of the error's logarithm around reversals; 0 in stretches without one."""
     was, now = (every - fitted for fitted, every in (before, after))
-    # A stretch without a reversal has no error there, but for rounding.
-    least = max(1e-6 * float(was.sum()), 1e-300)
-    falls = np.log(np.maximum(was, least) / np.maximum(now, least))
+    least = max(_ROUNDING * float(was.sum()), 1e-300)
+    return np.asarray(np.log(np.maximum(was, least) / np.maximum(now, least)))
+
+
+def _sureness(falls: Float[np.ndarray, " folds"]) -> float:
+    """Standard errors, from stretch to stretch, by which their mean differs from 0."""
     spread = float(np.std(falls, ddof=1)) / np.sqrt(falls.size)
     return float(falls.mean()) / max(spread, 1e-300)
+
+
+def _is_sure(falls: Float[np.ndarray, " some"], errors: float, folds: int) -> bool:
+    """Whether some stretches are as sure as so many standard errors of all of them.
+
+    The fewer there are, the less their scatter is known (Student's t).
+    """
+    sureness, luck = _sureness(falls), student_tails(errors, folds - 1)
+    return sureness > 0.0 and student_tails(sureness, falls.size - 1) <= luck
 
 
 # Judgement: pauses of simulated wrist joints let a width of a milliradian take up to

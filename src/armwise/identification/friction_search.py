@@ -137,6 +137,22 @@ class FrictionSearch:
         self._is_seen = self._seen()
         grams = self._stretches.grams
         self._torque = np.stack([g[..., -1, -1].sum(axis=1) for g in grams], axis=1)
+        self._friction = self._coulomb_torque()
+
+    def _coulomb_torque(self) -> Float[np.ndarray, "rows joints"]:
+        """Squared Coulomb friction of each joint, as fitted without terms.
+
+        Where none is found it may be all of the torque.
+        """
+        x = self._stretches.fits(self._stretches.total(frozenset()), (), ())[0][0]
+        squares = np.zeros(self._torque.shape)
+        pairs = zip(self._stretches.moved, self._stretches.grams, strict=True)
+        for j, (used, grams) in enumerate(pairs):
+            own = np.isin(used, [c for some in self._coulomb.values() for c in some])
+            size = np.maximum(x[used[own]], 0.0)
+            parts = np.diagonal(grams.sum(axis=1), axis1=1, axis2=2)[:, own]
+            squares[:, j] = parts @ size**2
+        return np.where(squares > 0.0, squares, self._torque)
 
     def _seen(self) -> np.ndarray:
         """Whether enough of each term's torque lies in rows that are fitted."""
@@ -224,7 +240,7 @@ class FrictionSearch:
             # What repeats with the position does so where friction reverses, too.
             everywhere = kind.repeats and whole.issuperset(joints.tolist())
             was, now = (x[:, :, joints].sum(axis=2) for x in (before, after))
-            if not self._gain(was, now, joints, everywhere):
+            if not self._gain(was, now, joints, False, everywhere):
                 terms, after = others, before
         lost = {self._terms[k].joint for k in selection if k not in terms}
         for drive in lost:
@@ -531,7 +547,8 @@ class FrictionSearch:
             both = [candidates.index(m) for m in self._waves_of(k) if m in candidates]
             if len(both) > 1:
                 _, after = self._beside((x, moves, train), candidates, both)
-                gain = self._gain(was, after, joints, whole.issuperset(joints.tolist()))
+                is_whole = whole.issuperset(joints.tolist())
+                gain = self._gain(was, after, joints, False, is_whole)
                 best = max(best, (gain, tuple(candidates[m] for m in both)))
                 continue
             # Whether the sign of its coefficient is one that the form can have.
@@ -690,12 +707,27 @@ class FrictionSearch:
         return self._stretches.errors(x, joints)
 
     def _gain(
-        self, before: np.ndarray, after: np.ndarray, joints: np.ndarray, remembers: bool
+        self,
+        before: np.ndarray,
+        after: np.ndarray,
+        joints: np.ndarray,
+        remembers: bool,
+        everywhere: bool = False,
     ) -> float:
-        """Worth of terms that act on some joints, as `worth_of_terms` has it."""
+        """Worth of terms that act on some joints, as `worth_of_terms` has it.
+
+        Args:
+            before: Errors without them.
+            after: Errors with them.
+            joints: The joints.
+            remembers: Whether they have a memory.
+            everywhere: Whether all rows are fitted though they have none.
+        """
         torque = self._torque[:, joints].sum(axis=1)
+        friction = self._friction[:, joints].sum(axis=1) if remembers else None
         sticks = not self._sticking.isdisjoint(joints.tolist())
-        return worth_of_terms(before, after, torque, remembers, sticks)
+        is_whole = remembers or everywhere
+        return worth_of_terms(before, after, torque, is_whole, sticks, friction)
 
     def _is_excluded(self, selection: Sequence[int], k: int) -> bool:
         """Whether a drive has the term, or its form: Stribeck speeds exclude others."""
