@@ -10,6 +10,7 @@ import pytest
 import armwise as aw
 from armwise.arms import InertialParameters, load_arm
 from armwise.errors import ArmwiseError
+from armwise.identification.posterior import _centred
 from armwise.plants import perturbed
 from tests.identification.conftest import samples_of, weighted
 
@@ -55,6 +56,18 @@ def test_steps_far_outside_end_inside_all_the_same(estimate):
     arm = estimate.prior_arm
     assert thinnest(arm, wide[:, : arm.parameters.size]).min() > 0
     assert wide[:, arm.layout.non_negative].min() >= 0
+
+
+def test_a_body_at_the_edge_in_numbers_that_do_not_scatter_is_drawn_inside():
+    """As of a joint that hardly moved: its products of inertia keep a prior's value."""
+    slender = InertialParameters.from_pseudo_inertia(np.diag([0.02, 0.03, 0.0, 1.0]))
+    mean = slender.vector.copy()
+    inside = mean + 1e-6 * InertialParameters.from_pseudo_inertia(np.eye(4)).vector
+    size = np.where(np.arange(10) < 4, 0.05, 0.0)
+    links, none = np.arange(10)[None], np.zeros(0, dtype=int)
+    posterior = _centred(inside, mean, np.diag(size**2), links, none)
+    bodies = np.einsum("nk,kij->nij", posterior.draw(100, 0), _MAPS)
+    assert np.linalg.eigvalsh(bodies)[:, 0].min() > 0.0
 
 
 def test_mujoco_accepts_every_draw_even_of_a_fit_at_the_bounds():

@@ -231,6 +231,21 @@ def test_mujoco_rolls_out_the_exported_model(
     assert np.abs(coarse - theirs).mean() < 0.3e-3
 
 
+@pytest.mark.parametrize("has_plain", [False, True])
+def test_mujoco_stops_at_the_same_wall(robot, tmp_path: Path, has_plain):
+    servo = rig.truth(robot, armature=0.024, damping=0.5)
+    log = rig.recording(servo, 4, is_quantised=False)
+    walls = np.array([np.inf, float(servo.predict(log)[:, 1].max()) - 0.1])
+    # What is written for simulators is fitted before walls are known.
+    plain = dict(servo.values) if has_plain else {}
+    stopped = replace(servo, values=dict(servo.values) | {"upper": walls}, plain=plain)
+    ours, motion = stopped.predict(log), stopped.motion(log)
+    theirs = in_mujoco(stopped, motion, tmp_path, 1e-3)
+    assert np.abs(servo.predict(log) - ours).max() > 0.05
+    assert theirs[:, 1].max() < walls[1] + 0.01
+    assert np.abs(ours - theirs).mean() < 1e-3
+
+
 @pytest.mark.parametrize("up", [[0.0, 0.0, 1.0], [0.0, 0.6, 0.8]])
 def test_mujoco_presses_on_the_same_floor(robot, tmp_path: Path, monkeypatch, up):
     """A spring of the same stiffness, on arms that lean as well."""

@@ -356,11 +356,13 @@ def _centred(
     B[~moves] = 0.0
     back = (vectors[:, usable] / np.sqrt(values[usable])).T / unit
     x = np.where(moves, inside, mean)
+    # A body some of whose numbers do not scatter may be at the edge with these.
+    edge = np.linalg.eigvalsh(np.einsum("lk,kij->lij", x[links], _MAPS))[:, 0] <= 0.0
+    x[links[edge]] = inside[links[edge]]
     # A number at zero starts a little inside.
     x[positive] = np.maximum(x[positive], 1e-3 * size[positive])
     y = back @ (x - mean)
     offset = x - B @ y  # what no direction reaches stays as it is inside
-    tilt = B.T @ _tilt(x, B, links, positive)
     value, gradient, hessian = _barrier(offset + B @ y, B, links, positive)
     # Beside numbers far too large rounding takes the start out of the cone.
     if not np.isfinite(value):
@@ -368,6 +370,7 @@ def _centred(
             "Parameters and their covariance are too far apart in size to draw from: "
             "no body inside them can be found. Check the estimate's largest numbers."
         )
+    tilt = B.T @ _tilt(x, B, links, positive)
     value += float(tilt @ y) + 0.5 * float(y @ y)
     for _ in range(_MOST_STEPS):
         slope = y + tilt + gradient

@@ -437,7 +437,11 @@ class Servo:
 
         Delay and limits of the set-point are kept, for `set_points` holds them.
         """
-        return replace(self, values=dict(self.plain), plain={}) if self.plain else self
+        if not self.plain:
+            return self
+        # Walls are none of the servos' own.
+        walls = {name: self.values[name] for name in ("lower", "upper")}
+        return replace(self, values=dict(self.plain) | walls, plain={})
 
     @property
     def actuator_damping(self) -> Float[np.ndarray, " dof"]:
@@ -458,7 +462,10 @@ class Servo:
 
     @property
     def identified_arm(self) -> Arm:
-        """The description with simplified servos' friction and rotors in its joints."""
+        """The description with simplified servos' friction and rotors in its joints.
+
+        Where walls stopped them, joints end.
+        """
         if self.plain:
             return self.simplified().identified_arm
         joints = []
@@ -469,7 +476,12 @@ class Servo:
                 coulomb=float(self.values["coulomb"][j]),
                 offset=joint.drive.offset,
             )
-            joints.append(replace(joint, drive=drive))
+            limits = replace(
+                joint.limits,
+                lower=max(joint.limits.lower, float(self.values["lower"][j])),
+                upper=min(joint.limits.upper, float(self.values["upper"][j])),
+            )
+            joints.append(replace(joint, drive=drive, limits=limits))
         return replace(self.arm, joints=tuple(joints))
 
 
