@@ -366,7 +366,7 @@ class _Search:
         # Judgement: as much again as a quarter of those that touch.
         more = [w for _, w in worst if id(w) not in fitted][: _MOST_WINDOWS // 4]
         self.windows = [*self.windows, *more]
-        return self._fitted(floor, is_rough=floor.friction > 0.0)
+        return self.settled(floor)
 
     def settled(self, floor: Floor) -> Floor:
         """Fit a floor that is near."""

@@ -647,9 +647,10 @@ class _Identification(JointMotions):
             self.floor = settled_floor(
                 self.floor, self.arms[0], table, self.motions, self.held
             )
+            smooth = ", without its friction" if self.floor.friction > 0.0 else ""
             self.notes.append(
                 f"{self.floor.statement(self.arms[0])}: free runs stop there, and so "
-                "do those of the MJCF that is written."
+                f"do those of the MJCF that is written{smooth}."
             )
         # Limits that turned out idle were taken away again.
         models = [set(joint.names) for joint in joints]
