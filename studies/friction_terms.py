@@ -6,15 +6,18 @@ chosen, runs without a term that is not there, and coefficients within their int
 
     python -m studies.friction_terms --plant simulated mujoco --runs 10 --processes 16
     python -m studies.friction_terms panda --plant mujoco --kinds all --runs 5
+    python -m studies.friction_terms --plant mujoco --runs 5 --motions moved/
 
 Thermometers are for prescribed motion. A run takes 4 to 10 s of processor time, one of
-the kinds warming and all 30 to 60 s, nearly all of it the closed loop.
+the kinds warming and all 30 to 60 s, nearly all of it the closed loop: `--motions`
+stores how arms moved, for later runs of another state of the selection.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
@@ -22,6 +25,7 @@ from armwise.arms import Arm, load_arm
 from armwise.control import ComputedTorque, largest_torque
 from armwise.dynamics import Dynamics
 from armwise.errors import ArmwiseError
+from armwise.files import replacing
 from armwise.identification import Estimate, identify
 from armwise.jobs import InProcess, JobRunner, ProcessPool
 from armwise.motions import Motion, random_motion
@@ -141,19 +145,29 @@ def true_terms(
     return tuple(terms)
 
 
-def run_once(name: str, kind: str, plant: str, seed: int) -> TermOutcome | str:
+def run_once(
+    name: str, kind: str, plant: str, seed: int, motions: Path | None = None
+) -> TermOutcome | str:
     """Move and identify one plant; or why that was not possible."""
     try:
-        description, log, terms = known_log(name, kind, plant, seed)
+        description, log, terms = known_log(name, kind, plant, seed, motions)
         return outcome(identify(description, log), terms)
     except (ArmwiseError, RuntimeError) as error:
         return str(error)
 
 
 def known_log(
-    name: str, kind: str, plant: str, seed: int
+    name: str, kind: str, plant: str, seed: int, motions: Path | None = None
 ) -> tuple[Arm, Recording, Terms]:
-    """The arm as its user has it, a log of the plant, and the plant's terms."""
+    """The arm as its user has it, a log of the plant, and the plant's terms.
+
+    Args:
+        name: Of a bundled arm.
+        kind: One of KINDS.
+        plant: One of PLANTS.
+        seed: Of all that is drawn.
+        motions: Folder in which motions of plants are stored and looked for.
+    """
     rng = np.random.default_rng([seed, 41])
     arm = _geared(load_arm(name), seed)
     length, harmonics = 0.25 * _LONG, 20
@@ -176,7 +190,16 @@ def known_log(
     # Joints warm up at paces of their own.
     pace = time[:, None] / rng.uniform(0.2 * _LONG, 0.6 * _LONG, arm.dof)
     temperature = _AMBIENT + (_HOT - _AMBIENT) * -np.expm1(-pace)
-    q, tau = moved(truth, terms, motion, plant, temperature)
+    stored = motions and motions / f"{name}-{kind}-{plant}-{seed}.npz"
+    if stored is None or not stored.exists():
+        q, tau = moved(truth, terms, motion, plant, temperature)
+        if stored is not None:
+            stored.parent.mkdir(parents=True, exist_ok=True)
+            with replacing(stored) as temporary, temporary.open("wb") as file:
+                np.savez(file, q=q, tau=tau)
+    else:
+        with np.load(stored, allow_pickle=False) as arrays:
+            q, tau = arrays["q"], arrays["tau"]
     tau = tau + 0.006 * size * rng.standard_normal(tau.shape)
     # An encoder of 17 bits.
     count = 2.0 * np.pi / 2**17
@@ -286,11 +309,12 @@ def main() -> None:
     parser.add_argument("--kinds", nargs="+", default=list(KINDS), choices=KINDS)
     parser.add_argument("--plant", nargs="+", default=PLANTS[:1], choices=PLANTS)
     parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--motions", type=Path, help="Folder that stores motions.")
     options = parser.parse_args()
     seeds = range(options.first, options.first + options.runs)
     # Seed by seed, so that long and short runs are spread over the processes.
     items = [
-        (arm, kind, plant, seed)
+        (arm, kind, plant, seed, options.motions)
         for seed in seeds
         for plant in options.plant
         for kind in options.kinds
@@ -301,7 +325,7 @@ def main() -> None:
     answers: dict[tuple[str, str, str], list[TermOutcome]] = {}
     with pool:
         for number, answer in pool.run(_run, items):
-            arm, kind, plant, seed = items[number]
+            arm, kind, plant, seed, _ = items[number]
             if isinstance(answer, str):
                 print(f"{plant} {arm} {kind} {seed}: refused: {answer}", flush=True)
                 continue
@@ -322,7 +346,7 @@ def main() -> None:
         print(row(f"{plant:<12}{'all':<8}{'all':<12}", every))
 
 
-def _run(item: tuple[str, str, str, int]) -> TermOutcome | str:
+def _run(item: tuple[str, str, str, int, Path | None]) -> TermOutcome | str:
     return run_once(*item)
 
 

@@ -43,9 +43,14 @@ def described(truth):
 
 @pytest.fixture(scope="module")
 def recording(truth):
+    return recorded(truth, seed=2)
+
+
+def recorded(truth, seed):
     sensors = (Encoder.from_counts(2**17), Tachometer(), TorqueSensor(noise_std=0.5))
-    plant = SimulatedArm(truth, sensors=sensors, seed=2)
-    return run(plant, PD(STIFFNESS, DAMPING), random_motion(truth, 3, duration=8.0))
+    plant = SimulatedArm(truth, sensors=sensors, seed=seed)
+    motion = random_motion(truth, seed + 1, duration=8.0)
+    return run(plant, PD(STIFFNESS, DAMPING), motion)
 
 
 def errors(estimate, truth):
@@ -98,9 +103,13 @@ def test_torques_of_a_wrong_gain_are_seen(described, recording):
 
 def test_another_controller_widens_the_intervals(truth, described, recording):
     stiff = tuple(1.15 * x for x in STIFFNESS)
-    estimate = identified(described, recording, OutputError(stiff, DAMPING))
-    assert any("contradicts" in note for note in estimate.notes)
-    assert np.mean(np.abs(errors(estimate, truth)[0]) < 2.1) >= 0.9
+    is_inside = []
+    # Of the 25 of one log three are outside now and then: 4 % of those of eight logs.
+    for log in (recording, recorded(truth, 5), recorded(truth, 8)):
+        estimate = identified(described, log, OutputError(stiff, DAMPING))
+        assert any("contradicts" in note for note in estimate.notes)
+        is_inside.append(np.abs(errors(estimate, truth)[0]) < 2.1)
+    assert np.mean(is_inside) >= 0.9
 
 
 def test_what_it_cannot_do_is_refused(described, recording):

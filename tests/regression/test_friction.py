@@ -429,6 +429,21 @@ def test_friction_with_a_memory_is_taken_for_what_it_explains_around_reversals()
     assert gain(surely, surely + 0.5) == 0.0
 
 
+def test_rows_of_clear_motion_do_not_pay_for_how_a_joint_is_held():
+    """What is plainly there may cost a tenth of its gain, unless a joint sticks."""
+    before = np.stack([np.full(10, 1.0), np.full(10, 400.0)])
+    after = np.stack([np.full(10, 9.0), np.linspace(40.0, 60.0, 10)])
+    torque = np.full(2, 1e6)
+
+    def worth(sticks):
+        return friction_guards.worth_of_terms(before, after, torque, True, sticks)
+
+    assert worth(sticks=False) > 0.0
+    assert worth(sticks=True) == 0.0
+    after[0] = 0.9
+    assert worth(sticks=True) > 0.0
+
+
 @pytest.mark.parametrize("alone", [False, True])
 def test_hysteresis_of_a_joint_that_sticks_is_more_than_one_stretch_shows(alone):
     """A joint that stands still once may have more error there than elsewhere."""

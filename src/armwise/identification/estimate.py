@@ -31,7 +31,13 @@ from armwise.identification.validation import (
     predict_torque,
     predicted_block,
 )
-from armwise.recordings import PredictionBand, Preparation, Samples
+from armwise.recordings import (
+    PredictionBand,
+    Preparation,
+    Recording,
+    Samples,
+    prepare,
+)
 from armwise.regression import (
     Block,
     Columns,
@@ -350,16 +356,22 @@ class Estimate:
         return np.where(is_open, np.inf, np.maximum(own, 0.0))
 
     def validate(
-        self, data: Samples | Sequence[Samples], fine: Samples | None = None
+        self,
+        data: Samples | Recording | Sequence[Samples | Recording],
+        fine: Samples | None = None,
     ) -> Validation:
         """Predict the torques of other data and compare.
 
         Args:
-            data: The data, one run or several.
+            data: The data, one run or several; recordings are prepared as the fit's.
             fine: The first run again with faster motion left in, to know what its
                 low-pass does to torques; `Validation.interval_ratio` is without that.
         """
-        runs = [data] if isinstance(data, Samples) else list(data)
+        every = [data] if isinstance(data, Samples | Recording) else list(data)
+        runs = [
+            run if isinstance(run, Samples) else prepare(run, like=self)
+            for run in every
+        ]
         weights = self.columns.user @ self.all_parameters
         tally = Tally(self.prior_arm.dof)
         for block in self.columns.blocks(runs):

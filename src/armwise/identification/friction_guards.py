@@ -83,11 +83,6 @@ _SPOILING_PAUSES = 0.02
 """The same where hysteresis adds to the error of rows far from reversals, or where a
 joint is seen to stick: it does so for moments too short for its encoder, too."""
 
-# Judgement: wrists of simulated arms that stick do so for 4 to 20 % of a log; drives
-# without a pause that a raw position shows, for nothing of it.
-STICKS = 0.01
-"""Fraction of a log from which on a joint that does not move at all sticks."""
-
 
 def worth_of_terms(
     before: Float[np.ndarray, "2 folds"],
@@ -107,6 +102,7 @@ def worth_of_terms(
         friction: Squared Coulomb friction of fitted rows and of all, for hysteresis;
             waves, with which all rows may be fitted, too, show in any stretch.
     """
+    is_sticking = sticks
     total = np.maximum(before.sum(axis=1), 1e-300)
     gain = 1.0 - after.sum(axis=1) / total
     falls = np.log(np.maximum(before, 1e-300) / np.maximum(after, 1e-300))
@@ -163,7 +159,9 @@ def worth_of_terms(
     # and those far from a reversal may pay for it, by as much as is no harm.
     sizes = [np.sqrt(np.maximum(x.sum(axis=1), 0.0)) for x in (before, after)]
     spoilt = _MOST_SPOILT * sizes[0]
-    if remembers and gain[1] >= PLAINLY:
+    # Not of a joint that sticks: how it is held there is explained by much that it has
+    # not, and rows of clear motion pay for that with up to thirty times their error.
+    if remembers and gain[1] >= PLAINLY and not is_sticking:
         price = _PRICE * (before[1] - after[1]).sum()
         spoilt = np.maximum(spoilt, np.sqrt(sizes[0] ** 2 + price) - sizes[0])
     allowed = np.minimum(_MOST_HARM * np.sqrt(torque), spoilt)

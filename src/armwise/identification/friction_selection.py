@@ -21,7 +21,6 @@ from armwise.identification.friction_candidates import (
     friction_candidates,
     motor_periods,
 )
-from armwise.identification.friction_guards import STICKS
 from armwise.identification.friction_ripples import rows_apart
 from armwise.identification.friction_search import FrictionSearch, TermScale
 from armwise.identification.methods.least_squares import WeightedLeastSquares
@@ -40,6 +39,7 @@ from armwise.regression import (
     even_stretches,
     few_threads,
     folds_of_runs,
+    sticking_joints,
     student_tails,
 )
 
@@ -141,8 +141,9 @@ def _reversing(columns: Columns, runs: Sequence[Samples]) -> frozenset[int]:
 
 def _sticking(runs: Sequence[Samples]) -> frozenset[int]:
     """Joints whose raw position shows them to stick for a good part of a log."""
-    parts = [run.stuck.mean(axis=0) for run in runs if run.stuck is not None]
-    return frozenset(int(j) for part in parts for j in np.flatnonzero(part > STICKS))
+    return frozenset(
+        int(j) for run in runs for j in np.flatnonzero(sticking_joints(run))
+    )
 
 
 # Judgement: of a radian of phase at the end of the range, or of a width. Slopes are

@@ -13,6 +13,7 @@ from armwise.errors import RecordingError
 from armwise.recordings.filters import thinned
 from armwise.recordings.recording import WRENCH_NAMES, Channel, Recording
 from armwise.recordings.spectra import LONGEST
+from armwise.regression import SLOW
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -480,12 +481,6 @@ RESOLUTION = 0.0005
 """Fraction of a joint's top speed below which its direction is not known: a filtered
 derivative is no better than that."""
 
-
-# Judgement: where simulated joints stick, friction is short of its limit up to two to
-# six per cent of their top speed.
-SLOW = 0.05
-"""Fraction of a joint's top speed below which its friction may not be what it is in
-motion: it sticks, slips, or has not yet built up."""
 
 # Judgement: half of the shortest pause that friction makes at a reversal, about.
 _PAUSE = 0.02

@@ -25,7 +25,13 @@ from armwise.regression.friction import (
     heat_coefficients,
 )
 from armwise.regression.friction_columns import FrictionColumns, Warmth
-from armwise.regression.signals import Signals, friction_direction, torque_rate
+from armwise.regression.signals import (
+    UNKNOWN_FRICTION,
+    Signals,
+    friction_direction,
+    stuck_or_creeping,
+    torque_rate,
+)
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
@@ -45,11 +51,6 @@ of two, or all columns would fall on the same few cache lines."""
 SETTLED_DIRECTION = 0.9
 """Fraction of its size that filtered friction reaches while a drive moves one way;
 below it, the low-pass still mixes both directions."""
-
-# Judgement.
-UNKNOWN_FRICTION = 0.02
-"""Fraction of a filtered friction torque that may come from moments without motion, at
-which it can have any value up to its limit."""
 
 _MOST_REVERSING = 0.25
 """Fraction of its moving time a drive may spend reversing before its rows are used all
@@ -373,7 +374,8 @@ class Columns:
             masked = masked | (np.abs(samples.still) > UNKNOWN_FRICTION)
         sticks = self.sticks(samples)
         if not self.fits_reversals:
-            masked = masked | sticks
+            # Nor from rows in which a joint creeps: terms of any shape explain those.
+            masked = masked | stuck_or_creeping(samples)
         # Unless the joint stands still there.
         for term in self.friction if self.fits_reversals else ():
             if self.shows_reversing(term, samples):

@@ -8,14 +8,19 @@ anything else.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from armwise.regression.columns import Columns
-from armwise.regression.signals import Signals, directions, directions_shown
+from armwise.regression.signals import (
+    Signals,
+    directions,
+    directions_shown,
+    stuck_or_creeping,
+)
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -36,10 +41,12 @@ class TorqueProjection:
     Attributes:
         signals: Motion and torque.
         systems: Columns of the joints, in systems that share no coefficient.
+        weights: Of each joint's rows, 1 or 0; None: all count.
     """
 
     signals: Signals
     systems: tuple[_System, ...]
+    weights: Float[np.ndarray, "samples joints"] | None = None
 
     @classmethod
     def of(cls, signals: Signals, columns: Columns | None) -> TorqueProjection:
@@ -51,10 +58,36 @@ class TorqueProjection:
             return cls(signals, _rough_systems(signals, sizes))
         return cls(signals, (_arm_system(signals, columns, sizes),))
 
+    def without_sticking(self) -> TorqueProjection:
+        """Without the rows in which a joint is seen to stick.
+
+        Friction has any value there. As the torque of a joint that stands goes from one
+        limit to the other it looks like Coulomb friction through a low-pass that the
+        torque never went through, and early.
+        """
+        is_stuck = stuck_or_creeping(self.signals)
+        if not is_stuck.any():
+            return self
+        weights = np.where(is_stuck, 0.0, 1.0)
+        systems = []
+        for system in self.systems:
+            pairs = zip(system.joints, system.matrices, strict=True)
+            matrices = [matrix * weights[:, [j]] for j, matrix in pairs]
+            systems.append(replace(system, matrices=matrices))
+        return TorqueProjection(self.signals, tuple(systems), weights)
+
     @property
     def rank(self) -> int:
         """Number of independent columns, Coulomb friction not counted."""
         return sum(system.rank for system in self.systems)
+
+    @property
+    def fractions(self) -> Float[np.ndarray, " joints"]:
+        """Fraction of each joint's rows that count; 1 where none does."""
+        if self.weights is None:
+            return np.ones(self.signals.tau.shape[1])
+        fractions = self.weights.mean(axis=0)
+        return np.where(fractions > 0.0, fractions, 1.0)
 
     def residuals(
         self, torque: Float[np.ndarray, "samples joints ..."], bandwidth_hz: float
@@ -78,7 +111,7 @@ class TorqueProjection:
         for system in self.systems:
             joints = list(system.joints)
             scaled = [stacked[:, j] / system.sizes[k] for k, j in enumerate(joints)]
-            unexplained = system.without_fit(np.stack(scaled))
+            unexplained = system.without_fit(self._weighted(system, np.stack(scaled)))
             flat = unexplained.reshape(-1, unexplained.shape[2])
             signs = directions(self.signals, system.drive_rows)
             for residual, bandwidth_hz in zip(residuals, bandwidths_hz, strict=True):
@@ -99,8 +132,17 @@ class TorqueProjection:
         """Coulomb friction's columns, without what the other columns explain of it."""
         direction = directions_shown(self.signals, signs, bandwidth_hz)
         effects = system.drive_rows.T[list(system.joints)] / system.sizes[:, None]
-        columns = system.without_fit(direction * effects[:, None, :])
+        shown = self._weighted(system, direction * effects[:, None, :])
+        columns = system.without_fit(shown)
         return columns.reshape(-1, columns.shape[2])
+
+    def _weighted(
+        self, system: _System, targets: Float[np.ndarray, "joints samples versions"]
+    ) -> Float[np.ndarray, "joints samples versions"]:
+        """Rows of a system's joints times their weights."""
+        if self.weights is None:
+            return targets
+        return targets * self.weights.T[list(system.joints), :, None]
 
 
 @dataclass(frozen=True, eq=False)

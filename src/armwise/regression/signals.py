@@ -11,7 +11,7 @@ from armwise.regression.low_pass import filter_reach, low_pass
 if TYPE_CHECKING:
     from typing import Self
 
-    from jaxtyping import Float
+    from jaxtyping import Bool, Float
 
 
 class Signals(Protocol):
@@ -113,6 +113,45 @@ def friction_direction(
     wide, first = signals.widened(reach)
     shown = directions_shown(wide, directions(wide, weights), bandwidth)
     return shown[first : first + len(signals)]
+
+
+# Judgement.
+UNKNOWN_FRICTION = 0.02
+"""Fraction of a filtered friction torque that may come from moments without motion, at
+which it can have any value up to its limit."""
+
+# Judgement: where simulated joints stick, friction is short of its limit up to two to
+# six per cent of their top speed.
+SLOW = 0.05
+"""Fraction of a joint's top speed below which its friction may not be what it is in
+motion: it sticks, slips, or has not yet built up."""
+
+# Judgement: wrists of simulated arms that stick do so for 4 to 20 % of a log; drives
+# without a pause that a raw position shows, for nothing of it.
+STICKS = 0.01
+"""Fraction of a log from which on a joint that does not move at all sticks."""
+
+
+def sticking_joints(signals: Signals) -> Bool[np.ndarray, " dof"]:
+    """Which joints their raw position shows to stick for a good part of the time."""
+    if signals.stuck is None or not len(signals):
+        return np.zeros(signals.dof, dtype=bool)
+    return np.asarray(signals.stuck.mean(axis=0) > STICKS)
+
+
+def stuck_or_creeping(signals: Signals) -> Bool[np.ndarray, "samples dof"]:
+    """Where a joint sticks, and where one that sticks elsewhere hardly moves.
+
+    Friction that gives way a little before it breaks loose lets a joint creep: encoders
+    show it to move, but its friction is as unknown as that of a joint that stands.
+    """
+    if signals.stuck is None or not len(signals):
+        return np.zeros(signals.q.shape, dtype=bool)
+    speed = np.abs(signals.qd)
+    # A percentile, not the maximum: one spike must not set the scale.
+    creeps = speed < SLOW * np.percentile(speed, 99.5, axis=0)
+    is_stuck = signals.stuck > UNKNOWN_FRICTION
+    return np.asarray(is_stuck | (creeps & sticking_joints(signals)))
 
 
 def directions(

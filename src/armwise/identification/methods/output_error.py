@@ -40,8 +40,9 @@ if TYPE_CHECKING:
     from jaxtyping import Float
 
 # A controller that knows velocities 3 ms late leaves a twentieth, and parameters would
-# be off by a tenth; what integrates or compensates friction leaves more.
-_UNEXPLAINED = 0.02
+# be off by a tenth; what integrates or compensates friction leaves more. Noise of a
+# poor torque sensor leaves a fiftieth.
+_UNEXPLAINED = 0.03
 """Fraction of a joint's torque that may be no PD controller's, to take its gains."""
 
 # Judgement: a fit to other rows leaves a few per cent more of a joint's torque.

@@ -345,7 +345,9 @@ def _with_torque(
     # 0.45 of the rate: where `low_pass` leaves a signal alone.
     early = find_bandwidth(projection, torque, min(cutoff, 0.45 * rate))
     if least_hz is not None:
-        residual = projection.residuals(torque, early)
+        # What a joint that sticks is held by says nothing of the motion's band either.
+        seen = projection.without_sticking()
+        residual = seen.residuals(torque, early) / np.sqrt(seen.fractions)
         # Never below the motion's own band, however noisy the torque.
         cutoff = max(least_hz, explained_band(residual, torque, rate, cutoff))
     return replace(choice, cutoff_hz=cutoff, torque_bandwidth_hz=min(early, cutoff))

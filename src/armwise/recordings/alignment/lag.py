@@ -17,6 +17,7 @@ from armwise.regression import (
     hysteresis_terms,
     interval_factor,
     load_rows,
+    stuck_or_creeping,
     student_factor,
     torque_slope,
 )
@@ -55,7 +56,8 @@ def find_lag(projection: TorqueProjection, bandwidth_hz: float) -> float:
     # do not miss it.
     lags = np.linspace(-LONGEST_LAG, LONGEST_LAG, 41)
     delayed = [shifted(tau, lag * rate) for lag in lags]
-    residual = projection.residuals(np.stack(delayed, axis=2), bandwidth_hz)
+    seen = projection.without_sticking()
+    residual = seen.residuals(np.stack(delayed, axis=2), bandwidth_hz)
     scores = _score(np.sum(residual**2, axis=0).T)
     return float(np.clip(_minimum(lags, scores), -LONGEST_LAG, LONGEST_LAG))
 
@@ -195,6 +197,8 @@ def _settled(samples: Samples, columns: Columns) -> Samples:
     # A motor that several joints turn masks all of them.
     is_near = is_near @ (rows != 0.0)
     is_near &= is_near.mean(axis=0) < 1.0 - _FEWEST_SETTLED
+    # Whatever is left: what a joint that stands is held by may be early or late.
+    is_near |= stuck_or_creeping(samples)
     still = np.zeros(is_near.shape) if samples.still is None else samples.still
     return replace(samples, still=np.where(is_near, 1.0, still))
 
@@ -652,8 +656,9 @@ def find_bandwidth(
 ) -> float:
     """Find how far the torque was low-passed before it was recorded, in [Hz].
 
-    Coulomb friction turns over in a step; its rounding tells the filter. The highest
-    value is returned unless a lower one explains the torque clearly better.
+    Coulomb friction turns over in a step; its rounding tells the filter, where joints
+    do not stick. The highest value is returned unless a lower one explains the torque
+    clearly better.
 
     Args:
         projection: What the motion explains.
@@ -667,8 +672,13 @@ def find_bandwidth(
     candidates = candidates[candidates > 4.0 / duration]
     if not candidates.size:
         return highest_hz
-    residuals = projection.residuals_at(torque, candidates.tolist())
+    seen = projection.without_sticking()
+    residuals = seen.residuals_at(torque, candidates.tolist())
     powers = np.stack([(residual**2).sum(axis=0) for residual in residuals])
+    # A joint that always sticks has no rows, and no say.
+    powers = powers[:, powers[0] > 0.0]
+    if not powers.size:
+        return highest_hz
     scores = _score(powers)
     best = int(np.argmin(scores))
     # The median: one joint with odd friction must not decide for the others.
