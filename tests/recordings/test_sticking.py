@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import armwise as aw
+from armwise.motions import random_motion
 from armwise.recordings import Recording, prepare
 from armwise.regression import stuck_or_creeping
 
@@ -86,3 +87,22 @@ def test_an_estimate_validates_recordings_as_its_own_were_prepared(arm):
     by_samples = estimate.validate(prepare(log, like=estimate))
     by_recording = estimate.validate(log)
     assert np.array_equal(by_recording.relative_error, by_samples.relative_error)
+
+
+def test_a_joint_held_by_its_brake_lacks_no_gear_ratio():
+    """Its motor's torque has nothing to do with its links; the others' has."""
+    arm = aw.load_arm("ur5")
+    time = np.arange(round(12.0 * RATE)) / RATE
+    q, qd, qdd = (x.copy() for x in random_motion(arm, 3, 12.0).sample(time))
+    q[:, 3], qd[:, 3], qdd[:, 3] = q[0, 3], 0.0, 0.0
+    tau = aw.Dynamics(arm).inverse_dynamics(q, qd, qdd)
+    size = np.abs(tau).max(axis=0)
+    tau[:, 3] = 0.1 * size[3]
+    tau += 0.005 * size * np.random.default_rng(1).standard_normal(tau.shape)
+    log = Recording.from_arrays(time, q=q, tau=tau)
+    assert prepare(log, arm=arm).preparation.torque_scale == ()
+    tau[:, 2] *= 50.0
+    geared = prepare(Recording.from_arrays(time, q=q, tau=tau), arm=arm)
+    scale = geared.preparation.torque_scale
+    assert scale[2] == pytest.approx(0.02, rel=0.1)
+    assert scale[3] == 1.0

@@ -274,7 +274,23 @@ def _with_lag(
     cut, step = even_stretches(len(samples), 10), -(-len(samples) // 1000)
     folds, _ = accumulate_folds(columns, samples, cut, step)
     scale = consistent_scale(folds, columns.support)
-    return replace(choice, ignores_slow=ignored), scale
+    return replace(choice, ignores_slow=ignored), _of_moving(scale, samples)
+
+
+# Judgement: a thousandth of the joint that moves most; encoders that stand count less.
+_HELD = 1e-3
+"""Range of a joint's motion, as a fraction of the largest, below which it is held."""
+
+
+def _of_moving(scale: TorqueScale | None, samples: Samples) -> TorqueScale | None:
+    """Without joints that were held: brakes and friction carry their load."""
+    if scale is None:
+        return None
+    ranges = np.ptp(samples.q, axis=0)
+    moves = ranges > _HELD * ranges.max()
+    if np.all(scale.factors[moves] == 1.0):
+        return None
+    return scale._replace(factors=np.where(moves, scale.factors, 1.0))
 
 
 # Two standard errors of ten blocks differ by a half in one log of a hundred or so; by a
