@@ -29,7 +29,7 @@ from armwise.identification.other_readings import (
 )
 from armwise.identification.sampled_rows import FEWEST, SampledSystem, WhitenedRows
 from armwise.recordings import Recording, Samples, repaired, suspicions
-from armwise.regression import STRETCHES, jackknife_covariance
+from armwise.regression import STRETCHES, held_joints, jackknife_covariance
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -119,6 +119,8 @@ def examine(
     # that its residual has as short a memory as noise.
     is_filtered = any(run.torque_bandwidth_hz is not None for run in problem.data)
     follows = (estimate.fit.whiteness > _SMOOTH) | is_filtered
+    # Nor does another reading explain what a brake carries.
+    follows &= ~held_joints(problem.data)
     is_poor = _is_poor(np.where(follows, estimate.fit.relative_error, 0.0))
     if is_poor and (warning := read_otherwise(problem, system.thinned(2))):
         return [warning]

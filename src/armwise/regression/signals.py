@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -137,6 +138,17 @@ def sticking_joints(signals: Signals) -> Bool[np.ndarray, " dof"]:
     if signals.stuck is None or not len(signals):
         return np.zeros(signals.dof, dtype=bool)
     return np.asarray(signals.stuck.mean(axis=0) > STICKS)
+
+
+# Judgement: a thousandth of the joint that moves most; encoders that stand count less.
+_HELD = 1e-3
+"""Range of a joint's motion, as a fraction of the largest, below which it is held."""
+
+
+def held_joints(runs: Sequence[Signals]) -> Bool[np.ndarray, " dof"]:
+    """Which joints do not move in any run: brakes or friction may carry their load."""
+    ranges = np.max([np.ptp(run.q, axis=0) for run in runs if len(run)], axis=0)
+    return np.asarray(ranges <= _HELD * ranges.max())
 
 
 def stuck_or_creeping(signals: Signals) -> Bool[np.ndarray, "samples dof"]:

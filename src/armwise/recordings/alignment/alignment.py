@@ -35,6 +35,7 @@ from armwise.regression import (
     consistent_scale,
     even_stretches,
     few_threads,
+    held_joints,
 )
 
 if TYPE_CHECKING:
@@ -277,17 +278,11 @@ def _with_lag(
     return replace(choice, ignores_slow=ignored), _of_moving(scale, samples)
 
 
-# Judgement: a thousandth of the joint that moves most; encoders that stand count less.
-_HELD = 1e-3
-"""Range of a joint's motion, as a fraction of the largest, below which it is held."""
-
-
 def _of_moving(scale: TorqueScale | None, samples: Samples) -> TorqueScale | None:
     """Without joints that were held: brakes and friction carry their load."""
     if scale is None:
         return None
-    ranges = np.ptp(samples.q, axis=0)
-    moves = ranges > _HELD * ranges.max()
+    moves = ~held_joints([samples])
     if np.all(scale.factors[moves] == 1.0):
         return None
     return scale._replace(factors=np.where(moves, scale.factors, 1.0))
