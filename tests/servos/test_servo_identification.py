@@ -392,6 +392,26 @@ def test_an_arm_that_never_moves(robot):
         aw.identify_servo(robot, rig.of_arrays(time, still, still))
 
 
+@pytest.mark.parametrize("static", [0.0, 0.03])
+def test_a_joint_that_is_never_commanded_tells_nothing_of_its_set_point(robot, static):
+    """The others' motion pushes it by some ticks: that shows torques, and no delay."""
+    true = rig.truth(robot, static=static, stribeck_speed=0.1 if static else 1.0)
+    logs = [rig.recording(true, seed, still=[1]) for seed in range(4)]
+    assert np.ptp(logs[0]["q_2"].values) > 0.01
+    servo = aw.identify_servo(robot, logs)
+    assert np.isinf([servo.std[n][1] for n in ("delay", "acceleration")]).all()
+    assert np.isfinite([servo.std[n][0] for n in ("delay", "acceleration")]).all()
+    off = (servo.values["stiffness"] - true.values["stiffness"])[1]
+    # Three deviations, and a twentieth of the value at most.
+    assert abs(off) < 3.0 * servo.std["stiffness"][1] < 0.15 * 6.0
+    dry = (servo.values["coulomb"] - true.values["coulomb"])[1]
+    assert abs(dry) < 3.0 * servo.std["coulomb"][1]
+    # Which friction holds it no log says where there are several.
+    assert np.isinf(servo.std["coulomb"][1]) == (static > 0.0)
+    # Written for simulators, it has a motor, too.
+    assert servo.simplified().values["stiffness"][1] == pytest.approx(6.3, rel=0.2)
+
+
 def test_gains_that_cannot_be(pendulum):
     true = rig.truth(pendulum)
     recording = rig.recording(true, 1)

@@ -29,6 +29,7 @@ from armwise.servos.doubts import (
 )
 from armwise.servos.fit import (
     TORQUES,
+    Prior,
     ServoFit,
     coordinate_covariance,
     fit_alike,
@@ -64,6 +65,7 @@ from armwise.servos.model import (
     tables_of,
 )
 from armwise.servos.motions import (
+    LEAST_TRAVEL,
     as_list,
     elsewhere,
     is_reversed,
@@ -98,6 +100,14 @@ if TYPE_CHECKING:
 
 STARTS = 256
 """Starting points per joint."""
+
+_FRICTION = tuple(
+    name
+    for element in ("load friction", "Stribeck friction", "heavy-load friction",
+                    "stiction")
+    for name in ELEMENTS[element]
+)  # fmt: skip
+"""What dry friction is told apart from only where a joint goes at several speeds."""
 
 # Judgement: ten answers of a servo.
 _SHORTEST_S = 1.0
@@ -396,11 +406,7 @@ class _Identification(JointMotions):
         for joint in moving:
             self.progress("all windows", 0.8 + 0.05 * joint.number / self.dof)
             near = self._all_windows(joint)
-            first, second = joint.fits
-            joint.apart = self._apart(joint)
-            one, other = encode(stacked([first, second]), joint.names)
-            # Judgement: a factor of e either way; beyond, draws would run away.
-            joint.offset = np.clip(0.5 * (one - other), -1.0, 1.0)
+            self._tell_apart(joint)
             joint.fits, joint.best = [near.values] * 2, near.values
             nears.append(near)
         growth.lend_limits()
@@ -418,9 +424,7 @@ class _Identification(JointMotions):
         for joint in joints:
             self.progress("all motions", 0.85 + 0.13 * joint.number / self.dof)
             if not joint.moves:
-                empty = np.zeros((0, 0))
-                resting = at_rest([j.fits[0] for j in moving])
-                fits.append(ServoFit(resting, (), np.nan, np.nan, empty, empty))
+                fits.append(self._still(joint, moving, shared_values(nears, TORQUES)))
                 continue
             start, names = joint.fits[0], joint.names
             joint.prior = prior if joint.is_alike else joint.prior
@@ -445,6 +449,36 @@ class _Identification(JointMotions):
         self.plain = self._plain(joints, fits)
         return fits
 
+    def _still(
+        self, joint: ServoJoint, moving: Sequence[ServoJoint], prior: Prior
+    ) -> ServoFit:
+        """Return the servo of a joint that is never commanded: the others', as a rule.
+
+        Where their motion pushes it about, that shows how stiff it is and what holds
+        it; of its set-point it shows nothing, and friction of all kinds looks alike.
+        """
+        resting = at_rest([j.fits[0] for j in moving])
+        travel = max(float(np.ptp(m.q)) for m in joint.motions)
+        if travel <= LEAST_TRAVEL:
+            empty = np.zeros((0, 0))
+            return ServoFit(resting, (), np.nan, np.nan, empty, empty)
+        joint.halves = self.windows(joint)
+        joint.names = names = tuple(n for n in CORE if n != "delay")
+        near = fit_servo(self.roller, joint.windows, resting, names, prior=prior)
+        joint.fits = [
+            fit_servo(
+                self.roller, half, near.values, names, iterations=6, prior=prior
+            ).values
+            for half in joint.halves
+        ]
+        self._tell_apart(joint)
+        start = with_own_scale(self.roller, joint, near.values)
+        fit = fit_servo(
+            self.roller, joint.motions, start, names, iterations=6, prior=prior
+        )
+        # The other servos say where to begin, and nothing of how well it is known.
+        return resolved(self.roller, joint.motions, fit, None)
+
     def _without_idle(self, joint: ServoJoint, fit: ServoFit) -> ServoFit:
         """Return a fit without what has come to nothing in it."""
         own = [name for name in fit.names if name not in self.core]
@@ -454,8 +488,15 @@ class _Identification(JointMotions):
         joint.names = names
         return restricted(fit, names)
 
+    def _tell_apart(self, joint: ServoJoint) -> None:
+        """Take down half of what the fits of both halves of the motions differ by."""
+        joint.apart = self._apart(joint)
+        one, other = encode(stacked(joint.fits), joint.names)
+        # Judgement: a factor of e either way; beyond, draws would run away.
+        joint.offset = np.clip(0.5 * (one - other), -1.0, 1.0)
+
     def _apart(self, joint: ServoJoint) -> dict[str, float]:
-        """Return half of what the fits of both halves of the motions differ by."""
+        """Return half of what the fits of both halves differ by, limits none met."""
         first, second = joint.fits
         apart = {k: 0.5 * abs(first[k] - second[k]) for k in joint.names}
         # A half that never meets a limit says nothing of it.
@@ -586,7 +627,9 @@ class _Identification(JointMotions):
         servos = []
         for joint, fit in zip(joints, fits, strict=True):
             self.progress("for simulators", 0.98)
-            expressible = [name for name in joint.names if name in EXPRESSIBLE]
+            # A joint that is never commanded has what the others have, beside its own.
+            names = joint.names if joint.moves else EXPRESSIBLE
+            expressible = [name for name in names if name in EXPRESSIBLE]
             simple = without(fit.values, expressible)
             # What Stribeck friction added at low speed is friction all the same.
             simple["coulomb"] += 0.5 * fit.values["static"]
@@ -620,8 +663,10 @@ class _Identification(JointMotions):
                     }
                 for name in vague:
                     std[name][j] = np.inf
-            else:
-                for name in {name for other in joints for name in other.names}:
+            if not joint.moves:
+                every = {name for other in joints for name in other.names}
+                alike = {"coulomb"} if every & set(_FRICTION) else set()
+                for name in every - set(fit.names) | alike:
                     std[name][j] = np.inf
         std["armature"] = np.hypot(
             std["armature"], half_step_inertia(np.nan_to_num(std["damping"], posinf=0))

@@ -188,10 +188,20 @@ class JointMotions:
         joints = []
         for j in range(self.dof):
             motions = [split[j] for split in self.measured]
-            travel = max(float(np.ptp(m.q)) for m in motions)
-            moves = travel > LEAST_TRAVEL
-            joints.append(ServoJoint(j, motions, ([], []), [], moves))
+            joints.append(ServoJoint(j, motions, ([], []), [], self._moves(motions)))
         return joints
+
+    def _moves(self, motions: Sequence[ServoMotion]) -> bool:
+        """Return whether a joint goes where it is commanded to, or falls.
+
+        What the others' motion pushes about a goal that stands shows no set-point.
+        """
+        travel = max(float(np.ptp(m.q)) for m in motions)
+        led = max(float(np.ptp(m.goals)) for m in motions)
+        falls = any(bool((m.powered < 0.5).any()) for m in motions)
+        # Nothing but its own servo moves a joint that is alone.
+        is_led = led > LEAST_TRAVEL or falls or self.dof == 1
+        return travel > LEAST_TRAVEL and is_led
 
     def _measured_loads(self, zeros: np.ndarray) -> list[list[ServoMotion]]:
         """Return of every motion its joints, the others moving as was measured."""
