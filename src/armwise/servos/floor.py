@@ -265,21 +265,16 @@ def settled_floor(
         return floor
     near = search.settled(floor)
     # From stiffer floors, and with friction, fits end elsewhere.
-    other = [search.settled(replace(near, stiffness=4.0 * near.stiffness))]
+    ends = [near, search.settled(replace(near, stiffness=4.0 * near.stiffness))]
     if near.friction == 0.0:
-        other.append(search.settled(replace(near, friction=_USUAL_SLIDE)))
-    before, *after = search._unexplained([floor, near, *other])
+        ends.append(search.settled(replace(near, friction=_USUAL_SLIDE)))
+    before, *after = search._unexplained([floor, *ends])
     # What is as good as the nearest is not worth moving for, nor is friction.
-    asked = [before, *[(1.0 - _FINER) * min(before, after[0])] * len(other)]
-    for _, end in sorted(
-        (
-            (cost, k)
-            for k, (cost, most) in enumerate(zip(after, asked, strict=True))
-            if cost < most
-        ),
-    ):
-        if search.suits([near, *other][end]):
-            return search.with_std([near, *other][end])
+    farther = (1.0 - _FINER) * min(before, after[0])
+    for k in np.argsort(after, kind="stable"):
+        asked = farther if k else before
+        if after[k] < asked and search.suits(ends[k]):
+            return search.with_std(ends[k])
     return floor
 
 
