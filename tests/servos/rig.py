@@ -68,10 +68,16 @@ def commands(dof: int, seed: int, duration: float = 14.0) -> np.ndarray:
 
 
 def recording(
-    servo: Servo, seed: int, *, is_quantised: bool = True, **options: object
+    servo: Servo,
+    seed: int,
+    *,
+    is_quantised: bool = True,
+    still: Sequence[int] = (),
+    **options: object,
 ) -> aw.Recording:
-    """Return what servos do under some commands, at rest before."""
+    """Return what servos do under some commands, some of which stand still."""
     command = commands(servo.arm.dof, seed)
+    command[:, still] = command[0, still]
     time = np.arange(len(command)) * 0.02
     q = np.tile(command[0], (len(time), 1))
     bare = of_arrays(time, q, command, f"motion{seed}.csv")

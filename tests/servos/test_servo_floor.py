@@ -11,7 +11,7 @@ import pytest
 from armwise.dynamics import Dynamics
 from armwise.errors import ArgumentError
 from armwise.servos import read_servo, write_servo
-from armwise.servos.floor import Floor, _Search, find_floor, heights
+from armwise.servos.floor import Floor, _Search, find_floor, heights, settled_floor
 from armwise.simulators import export
 from tests.servos import rig
 
@@ -146,6 +146,18 @@ def test_a_floor_of_any_friction_is_where_it_is(robot, friction):
     assert f"l1 up, {1e3 * floor.height:.0f} ± " in said
     assert "± ?" in said
     assert ("of friction 0.5" if friction else "without friction") in said
+
+
+@pytest.mark.parametrize("friction", [0.0, 0.3])
+def test_a_floor_settles_where_its_friction_shows(robot, friction):
+    servo = on_floor(robot, -0.25, friction=friction)
+    motions, held = logs_on(servo, robot, range(3))
+    smooth = replace(servo.floor, height=-0.251, friction=0.0)
+    table = replace(servo, floor=None).table
+    floor = settled_floor(smooth, robot, table, motions, held)
+    assert floor.friction == pytest.approx(friction, abs=0.05)
+    # Friction and height make one long valley.
+    assert floor.height == pytest.approx(-0.25, abs=4e-3)
 
 
 def test_no_floor_is_found_where_a_joint_meets_a_wall(robot):

@@ -45,8 +45,8 @@ from armwise.servos.fit import (
     standard_deviations,
 )
 from armwise.servos.growth import Growth, _by_chance, takers
-from armwise.servos.identify import _Identification
-from armwise.servos.joints import JointMotions
+from armwise.servos.identify import _Identification, _told_best
+from armwise.servos.joints import JointMotions, ServoJoint
 from armwise.servos.model import CORE, PARAMETERS, absent, half_step_inertia
 from armwise.servos.motions import (
     is_reversed,
@@ -392,6 +392,26 @@ def test_an_arm_that_never_moves(robot):
         aw.identify_servo(robot, rig.of_arrays(time, still, still))
 
 
+@pytest.mark.parametrize("static", [0.0, 0.03])
+def test_a_joint_that_is_never_commanded_tells_nothing_of_its_set_point(robot, static):
+    """The others' motion pushes it by some ticks: that shows torques, and no delay."""
+    true = rig.truth(robot, static=static, stribeck_speed=0.1 if static else 1.0)
+    logs = [rig.recording(true, seed, still=[1]) for seed in range(4)]
+    assert np.ptp(logs[0]["q_2"].values) > 0.01
+    servo = aw.identify_servo(robot, logs)
+    assert np.isinf([servo.std[n][1] for n in ("delay", "acceleration")]).all()
+    assert np.isfinite([servo.std[n][0] for n in ("delay", "acceleration")]).all()
+    off = (servo.values["stiffness"] - true.values["stiffness"])[1]
+    # Three deviations, and a twentieth of the value at most.
+    assert abs(off) < 3.0 * servo.std["stiffness"][1] < 0.15 * 6.0
+    dry = (servo.values["coulomb"] - true.values["coulomb"])[1]
+    assert abs(dry) < 3.0 * servo.std["coulomb"][1]
+    # Which friction holds it no log says where there are several.
+    assert np.isinf(servo.std["coulomb"][1]) == (static > 0.0)
+    # Written for simulators, it has a motor, too.
+    assert servo.simplified().values["stiffness"][1] == pytest.approx(6.3, rel=0.2)
+
+
 def test_gains_that_cannot_be(pendulum):
     true = rig.truth(pendulum)
     recording = rig.recording(true, 1)
@@ -653,6 +673,35 @@ def test_what_all_windows_show_is_not_cheap(tmp_path):
     bare = dict(joint.fits[0], acceleration=np.inf)
     assert not growth._is_cheap(joint, CORE, bare)
     assert growth._is_cheap(joint, CORE, dict(joint.fits[0]))
+
+
+def test_what_all_windows_show_is_not_taken_from_all(tmp_path, monkeypatch):
+    """Though halves that lack the same predict each other as well without it."""
+    joints, growth = grown(tmp_path, acceleration=15.0)
+    growth.errors = {joint.number: 1e-3 for joint in joints}
+    monkeypatch.setattr(growth, "_left_out", lambda joint, fits: 1e-3)
+    names = [joint.names for joint in joints]
+    assert all("acceleration" in own for own in names)
+    growth._drop_from_all("acceleration limit")
+    assert [joint.names for joint in joints] == names
+    assert growth.verdicts["acceleration limit"].is_needed
+
+
+@pytest.mark.parametrize(
+    ("saved", "taken"),
+    [([0.3, 0.2, 0.4, 0.3], 1), ([1.4, -0.3, -0.4, 0.2], 0), ([-0.3] * 4, 0)],
+)
+def test_another_valley_is_taken_where_motions_tell_it_is_better(
+    monkeypatch, saved, taken
+):
+    """Not where it is lower in one motion, by chance, and higher in others."""
+    servos = [dict(absent(), stiffness=1.0 + k) for k in range(3)]
+    errors = [np.full(4, 2.0), 2.0 - np.array(saved), np.full(4, 2.5)]
+    monkeypatch.setattr(
+        "armwise.servos.identify.errors_together", lambda *_: np.array(errors)
+    )
+    joint = ServoJoint(0, [], ([], []), [], True)
+    assert _told_best(Roller(None), joint, servos) == servos[taken]
 
 
 def test_servos_lend_their_timing_or_all_they_have(robot):

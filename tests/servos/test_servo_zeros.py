@@ -155,6 +155,21 @@ def test_a_wall_is_where_a_joint_always_stops(robot, wall):
         assert course.find_walls(one, one.fits[0], joints) == {}
 
 
+def test_a_wall_is_found_beside_a_table_that_holds_all_joints_elsewhere(robot):
+    course, joints = on_their_way(robot, rig.truth(robot, upper=0.6))
+    course.mask_contact(joints)
+    one, other = joints
+    for k, (a, b) in enumerate(zip(one.motions, other.motions, strict=True)):
+        free = a.q > 0.45
+        one.motions[k] = replace(a, mask=a.mask & free)
+        other.motions[k] = replace(b, mask=b.mask & free)
+    held = np.concatenate(course._held(one))
+    low = np.concatenate([m.q[:, 0] for m in one.motions]) <= 0.45
+    assert (held & low).sum() > 3 * (held & ~low).sum()
+    found = course.find_walls(one, one.fits[0], joints)
+    assert found["upper"] == pytest.approx(0.6, abs=2e-3)
+
+
 def test_only_zeros_that_are_told_from_none_are_moved(robot):
     servo = with_zeros(robot, [0.0, 0.2])
     motions = [servo.motion(rig.recording(servo, seed)) for seed in range(5)]

@@ -25,7 +25,7 @@ from armwise.servos.starts import (
 )
 
 # As usual: two standard errors.
-_TOLD = 2.0
+TOLD = 2.0
 """Standard errors by which windows tell two servos apart."""
 
 _FORMS = {"stribeck_speed": "stribeck_shape", "saturation": "limited_damping"}
@@ -69,7 +69,7 @@ def with_own_scale(
     servos = [dict(values), *(fit.values for fit in fits)]
     errors = errors_together(roller, windows, servos)
     saved = [standing(errors[0] - other) for other in errors[1:]]
-    if max(saved) > _TOLD:
+    if max(saved) > TOLD:
         best = 1 + int(np.argmax(saved))
         joint.prior, joint.is_alike = None, False
     else:
@@ -77,7 +77,7 @@ def with_own_scale(
     for other, servo in zip(errors, servos, strict=True):
         away = abs(np.log(servo["stiffness"] / servos[best]["stiffness"]))
         # Judgement: half of a factor of e, as far as servos of one type differ.
-        if standing(other - errors[best]) < _TOLD and away > 0.5:
+        if standing(other - errors[best]) < TOLD and away > 0.5:
             joint.has_scale = False
     return servos[best]
 
@@ -95,7 +95,7 @@ def with_even_load(
         return dict(values)
     even = with_even_friction(values)
     own, other = errors_together(roller, joint.windows, [values, even])
-    if standing(other - own) > _TOLD:
+    if standing(other - own) > TOLD:
         return dict(values)
     for name in [n for n in ("driving", "back_driven") if n not in joint.names]:
         joint.names = (*joint.names, name)
@@ -136,13 +136,13 @@ def with_own_limit(
     ends = ranked(roller, joint.windows, fits, joint.prior)
     servos = [dict(values), *(dict(end.values) for end in ends)]
     errors = errors_together(roller, joint.windows, servos)
-    best = 1 if standing(errors[0] - errors[1]) > _TOLD else 0
+    best = 1 if standing(errors[0] - errors[1]) > TOLD else 0
     if best:
         joint.names = names
         added = len(names) - joint.offset.size
         joint.offset = np.append(joint.offset, np.zeros(added))
     for other, own in zip(errors, servos, strict=True):
-        if standing(other - errors[best]) < _TOLD:
+        if standing(other - errors[best]) < TOLD:
             for name in ("saturation", "limited_damping"):
                 apart = abs(own[name] - servos[best][name])
                 joint.apart[name] = max(joint.apart.get(name, 0.0), apart)
@@ -162,7 +162,7 @@ def doubt_derivative(roller: Roller, joint: ServoJoint, values: Values) -> None:
         roller, joint.windows, start, names, iterations=6, prior=joint.prior
     ).values
     own, bare = errors_together(roller, joint.windows, [values, other])
-    if standing(bare - own) < _TOLD:
+    if standing(bare - own) < TOLD:
         for name in joint.names:
             # Two standard deviations reach as far.
             apart = 0.5 * abs(other[name] - values[name])

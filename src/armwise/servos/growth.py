@@ -233,9 +233,10 @@ class Growth:
             self.roller, self._few(joint), starts, joint.names,
             iterations=6, prior=joint.prior,
         )  # fmt: skip
-        best = ranked(self.roller, self._few(joint), few, joint.prior)[:2]
+        best = ranked(self.roller, self._few(joint), few, joint.prior)
+        joint.passed = [fit.values for fit in best[2:]]
         fits = fit_servos(
-            self.roller, joint.windows, [fit.values for fit in best], joint.names,
+            self.roller, joint.windows, [fit.values for fit in best[:2]], joint.names,
             iterations=iterations, prior=joint.prior,
         )  # fmt: skip
         ends = ranked(self.roller, joint.windows, fits, joint.prior)
@@ -344,7 +345,7 @@ class Growth:
             dict(prior.mean) | {"acceleration": limit},
             dict(prior.std) | {"acceleration": SCATTER["acceleration"]},
         )
-        joint.best, joint.valleys = near, []
+        joint.best, joint.valleys, joint.passed = near, [], []
         joint.fits = self._halved(joint, joint.names, near, self.steps)
         self.errors[joint.number] = self._left_out(joint, joint.fits)
 
@@ -448,19 +449,21 @@ class Growth:
         """Take an element of all servos' firmware from all joints, if none needs it."""
         name = ELEMENTS[element][0]
         own = [j for j in self.joints if name in j.names]
-        trials, rows = {}, []
+        trials, rows, evidence = {}, [], 0.0
         for joint in own:
             names = meaningful([n for n in joint.names if n != name])
             starts = [without_derivative(without(v, names), v)
                       for v in joint.fits]  # fmt: skip
-            fits = self._refitted(joint, names, starts, 2 * self.steps)
+            best = self._lowest(joint, names, starts, 2 * self.steps)
+            fits = self._halved(joint, names, best, self.steps)
             trials[joint.number] = names, fits, self._left_out(joint, fits)
+            evidence += self._evidence(joint, names, best)
             rows.append(np.subtract(*self._window_errors(joint, fits, joint.fits)))
         before = sum(self.errors[j.number] for j in own)
         after = sum(t[2] for t in trials.values())
         # Beyond doubt, too: it trades with delay and damping.
         sure = _SURE * doubt(np.concatenate(rows)) * len(own) if rows else 0.0
-        is_needed = after - before > max(WORTH * before, sure)
+        is_needed = after - before > max(WORTH * before, sure) or evidence > 0.0
         mean = (self._mean_error() * len(self.joints) + after - before) / len(
             self.joints
         )
@@ -550,14 +553,23 @@ class Growth:
     ) -> bool:
         """Return whether all windows, too, let a model go for one of fewer parameters.
 
-        By Bayes' criterion, errors taken to be Laplace's: halves that both err in what
-        they lack say nothing of an element that all windows plainly show.
+        Halves that both err in what they lack say nothing of an element that all
+        windows plainly show.
+        """
+        return self._evidence(joint, names, simpler) < 0.0
+
+    def _evidence(
+        self, joint: ServoJoint, names: Sequence[str], simpler: Values
+    ) -> float:
+        """Return what all windows lose with a model of fewer parameters, less its gain.
+
+        By Bayes' criterion, errors taken to be Laplace's.
         """
         errors = errors_together(self.roller, joint.windows, [*joint.models, simpler])
         *own, bare = np.nanmean(errors, axis=1)
         count = effective_rows(joint.windows)
         price = 0.5 * (len(joint.names) - len(names)) * np.log(max(count, 1.0))
-        return bool(count * np.log(bare / min(own)) < price)
+        return float(count * np.log(bare / min(own)) - price)
 
     def _is_plain(self, joint: ServoJoint, added: Sequence[str]) -> bool:
         """Return whether all windows together show an element to be there.

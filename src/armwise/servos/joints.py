@@ -71,7 +71,8 @@ class ServoJoint:
 
     `names` are the parameters its model has by now, `core` is the first fit of what
     every servo has, `best` the last of all windows, `valleys` those that it was last
-    chosen from and what was there before, `tried` how many there were when an
+    chosen from and what was there before, `passed` what few windows led to beside
+    them, `tried` how many there were when an
     element was refused, `bare_error` the core's error in [rad] on motions left out,
     `prior` holds its torques to those of the other servos, `held` are parameters that
     halves take from all windows; `apart` is half of what the
@@ -90,6 +91,7 @@ class ServoJoint:
     core: dict[str, float] = field(default_factory=dict)
     best: dict[str, float] = field(default_factory=dict)
     valleys: list[dict[str, float]] = field(default_factory=list)
+    passed: list[dict[str, float]] = field(default_factory=list)
     names: tuple[str, ...] = ()
     tried: dict[str, int] = field(default_factory=dict)
     bare_error: float = np.inf
@@ -188,10 +190,20 @@ class JointMotions:
         joints = []
         for j in range(self.dof):
             motions = [split[j] for split in self.measured]
-            travel = max(float(np.ptp(m.q)) for m in motions)
-            moves = travel > LEAST_TRAVEL
-            joints.append(ServoJoint(j, motions, ([], []), [], moves))
+            joints.append(ServoJoint(j, motions, ([], []), [], self._moves(motions)))
         return joints
+
+    def _moves(self, motions: Sequence[ServoMotion]) -> bool:
+        """Return whether a joint goes where it is commanded to, or falls.
+
+        What the others' motion pushes about a goal that stands shows no set-point.
+        """
+        travel = max(float(np.ptp(m.q)) for m in motions)
+        led = max(float(np.ptp(m.goals)) for m in motions)
+        falls = any(bool((m.powered < 0.5).any()) for m in motions)
+        # Nothing but its own servo moves a joint that is alone.
+        is_led = led > LEAST_TRAVEL or falls or self.dof == 1
+        return travel > LEAST_TRAVEL and is_led
 
     def _measured_loads(self, zeros: np.ndarray) -> list[list[ServoMotion]]:
         """Return of every motion its joints, the others moving as was measured."""
@@ -374,8 +386,8 @@ class JointMotions:
                 rows & (side * (m.goals[:, 0] - m.q[:, 0]) > 0.0)
                 for rows, m in zip(self._held(joint), joint.motions, strict=True)
             ]
-            is_held = np.concatenate(held)
-            there = q[is_held]
+            # A wall stops its own joint; what the hand touches holds several at once.
+            there = q[np.concatenate(held) & ~others]
             # Judgement: half a second against it.
             rows = round(0.5 / float(np.median(np.diff(joint.motions[0].time))))
             if len(there) < rows:
@@ -387,10 +399,12 @@ class JointMotions:
             is_near = np.abs(there - wall) < 0.01
             if np.mean(is_near) < 0.25 or np.mean(side * (q - wall) > 0.01) > 1e-3:
                 continue
-            # A wall stops its own joint; what the hand touches holds several at once.
-            if np.sum(~others[is_held][is_near]) < rows:
+            if np.sum(is_near) < rows:
                 continue
-            met = [m for m, h in zip(joint.motions, held, strict=True) if h.any()]
+            met = [
+                m for m, h in zip(joint.motions, held, strict=True)
+                if (np.abs(m.q[h, 0] - wall) < 0.01).any()
+            ]  # fmt: skip
             whole = [replace(m, mask=np.ones_like(m.mask)) for m in met]
             free, stopped = (
                 np.mean(mean_errors(self.roller, whole, dict(values) | extra))
