@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from armwise.arms import Arm
+from armwise.servos.fit import effective_rows
 from armwise.servos.model import (
     PARAMETERS,
     Values,
@@ -47,6 +48,41 @@ _MOST_S = 150.0
 # half a minute still holds several poses.
 _FEWEST = 6
 """Motions, or parts of them, whose scatter tells how well zeros are known."""
+
+
+# Judgement: a horn is put on to within a degree.
+MOUNTED_STD = 0.02
+"""How far zeros differ in [rad] from one mounting of a load to the next."""
+
+
+def mounting_zeros(
+    roller: Roller, groups: Sequence[Sequence[ServoMotion]], values: Values
+) -> Float[np.ndarray, " groups"]:
+    """Return how far each load of one joint is put on beyond the servo's zero.
+
+    Args:
+        roller: Of the joint.
+        groups: Motions with each of the loads.
+        values: Its servo.
+    """
+    # Judgement: twice as far as is usual, in steps within which costs are parabolas.
+    steps = np.linspace(-3.0, 3.0, 13)
+    tables = tables_of(
+        stacked([{**values, "zero": values["zero"] + MOUNTED_STD * x} for x in steps])
+    )
+    nothing, zeros = np.zeros((1, 0)), []
+    for group in groups:
+        bare = [replace(m, mounted=None) for m in group]
+        scale = roller.normals(bare, tables_of(stacked([values])), nothing).scale[0]
+        costs = roller.costs(bare, tables, np.full(len(steps), scale))
+        costs = costs * effective_rows(bare) / scale + 0.5 * steps**2
+        k = int(np.clip(np.argmin(costs), 1, len(steps) - 2))
+        before, here, after = costs[k - 1 : k + 2]
+        # Where the parabola through three costs is lowest.
+        part = 0.5 * (before - after) / max(before + after - 2.0 * here, 1e-12)
+        width = float(steps[1] - steps[0])
+        zeros.append(MOUNTED_STD * (steps[k] + width * float(np.clip(part, -1.0, 1.0))))
+    return np.array(zeros)
 
 
 @dataclass(frozen=True, eq=False)
