@@ -148,7 +148,7 @@ def test_what_known_loads_are_off_by_is_taken_from_unknown_ones(pendulum, servo,
     taught = replace(wrong, known_loads=found, load_error=known_load_errors(found))
     load = identify_servo_load(taught, recordings, [8.0] * 3)
     assert load.gravity_moment == pytest.approx(moment, rel=0.02)
-    assert load.gravity_moment_std < 0.05 * moment
+    assert abs(load.gravity_moment - moment) < 2.0 * load.gravity_moment_std
 
 
 def test_trends_of_known_loads_end_at_their_edge():
@@ -160,7 +160,8 @@ def test_trends_of_known_loads_end_at_their_edge():
         found, np.array([[8.0, 2.0, 2.0], [16.0, 4.0, 4.0], [64.0, 40.0, 40.0]])
     )
     expected = np.log(found[1, 1] / found[1, 3])
-    assert inside[0] == pytest.approx(expected, rel=0.1)
+    # Three loads that are a fifth off are held somewhat nearer to none.
+    assert 0.8 * expected < inside[0] < expected
     assert beyond == pytest.approx(edge)
     assert far == pytest.approx([0.0, 0.0, np.hypot(np.log(4.0), np.log(10.0))])
     assert inside[1] == pytest.approx(0.0, abs=1e-9)
@@ -201,7 +202,8 @@ def test_a_load_that_is_put_on_askew_has_a_zero_of_its_own(pendulum, servo, tmp_
     values = {name: float(x[0]) for name, x in servo.values.items()}
     values["armature"] -= float(half_step_inertia(servo.values["damping"])[0])
     found = mounting_zeros(servo.roller, groups, values)
-    assert found == pytest.approx(zeros, abs=3e-3)
+    # Where a light load sticks tells little of its zero.
+    assert found == pytest.approx(zeros, abs=5e-3)
     loads = [arm.links[-1].inertia.vector for arm in arms]
     taught = replace(servo, mountings=tuple(zip(loads, zeros, strict=True)))
     write_servo(taught, tmp_path / "servo.json")

@@ -65,23 +65,23 @@ def mounting_zeros(
         groups: Motions with each of the loads.
         values: Its servo.
     """
-    # Judgement: twice as far as is usual, in steps within which costs are parabolas.
-    steps = np.linspace(-3.0, 3.0, 13)
-    tables = tables_of(
-        stacked([{**values, "zero": values["zero"] + MOUNTED_STD * x} for x in steps])
-    )
     nothing, zeros = np.zeros((1, 0)), []
     for group in groups:
         bare = [replace(m, mounted=None) for m in group]
         scale = roller.normals(bare, tables_of(stacked([values])), nothing).scale[0]
-        costs = roller.costs(bare, tables, np.full(len(steps), scale))
-        costs = costs * effective_rows(bare) / scale + 0.5 * steps**2
-        k = int(np.clip(np.argmin(costs), 1, len(steps) - 2))
-        before, here, after = costs[k - 1 : k + 2]
-        # Where the parabola through three costs is lowest.
-        part = 0.5 * (before - after) / max(before + after - 2.0 * here, 1e-12)
-        width = float(steps[1] - steps[0])
-        zeros.append(MOUNTED_STD * (steps[k] + width * float(np.clip(part, -1.0, 1.0))))
+        zero = 0.0
+        # Judgement: three times as far as is usual, then a tenth of a degree: costs of
+        # models that explain next to all are cusps.
+        for width in (0.5, 0.1):
+            steps = zero + width * np.arange(-6, 7)
+            servos = [
+                {**values, "zero": values["zero"] + MOUNTED_STD * x} for x in steps
+            ]
+            tables = tables_of(stacked(servos))
+            costs = roller.costs(bare, tables, np.full(len(steps), scale))
+            costs = costs * effective_rows(bare) / scale + 0.5 * steps**2
+            zero = float(steps[np.argmin(costs)])
+        zeros.append(MOUNTED_STD * zero)
     return np.array(zeros)
 
 
