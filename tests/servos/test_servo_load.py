@@ -191,6 +191,25 @@ def test_bearings_carry_the_load_that_is_sought(pendulum, servo):
     assert load.inertia == pytest.approx(inertia, rel=0.1)
 
 
+def test_friction_of_bearings_is_dry_friction_by_the_weight(pendulum, servo):
+    held = heavier(pendulum, 5.0)
+    moment, inertia = moments(held)
+    weight = moment**2 / (9.81 * inertia)
+    worn, rubbing = (
+        replace(servo, values=dict(servo.values) | changes)
+        for changes in (
+            {"bearing": np.array([0.01])},
+            {"coulomb": servo.values["coulomb"] + 0.01 * weight},
+        )
+    )
+    one, other, bare = (
+        rig.recording(s, 3, arm=held, gain=8.0, is_quantised=False)["q_1"].values
+        for s in (worn, rubbing, servo)
+    )
+    assert one == pytest.approx(other, abs=1e-9)
+    assert np.abs(one - bare).max() > 1e-3
+
+
 def test_a_load_that_is_put_on_askew_has_a_zero_of_its_own(pendulum, servo, tmp_path):
     zeros = (-0.02, 0.0, 0.03)
     arms = [heavier(pendulum, f) for f in (0.7, 1.0, 2.0)]
