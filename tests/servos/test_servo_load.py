@@ -14,6 +14,7 @@ import armwise as aw
 from armwise.arms import InertialParameters, load_arm
 from armwise.cli.identify_servo import _Loads
 from armwise.cli.main import app
+from armwise.dynamics import mechanism_of
 from armwise.errors import ArgumentError, NotIdentifiable
 from armwise.servos import ServoLoad, identify_servo_load, read_servo, write_servo
 from armwise.servos.load import (
@@ -21,6 +22,7 @@ from armwise.servos.load import (
     known_load_errors,
     load_trend,
     loads_found_again,
+    misdescribed_loads,
 )
 from armwise.servos.model import half_step_inertia
 from armwise.servos.rollout import CORRELATION_S, ServoMotion
@@ -149,6 +151,27 @@ def test_what_known_loads_are_off_by_is_taken_from_unknown_ones(pendulum, servo,
     load = identify_servo_load(taught, recordings, [8.0] * 3)
     assert load.gravity_moment == pytest.approx(moment, rel=0.02)
     assert abs(load.gravity_moment - moment) < 2.0 * load.gravity_moment_std
+
+
+def test_loads_that_were_swapped_are_named(servo, known):
+    motions, arms = known
+    others = [*arms[6:], *arms[2:6], *arms[:2]]
+    right, wrong = (
+        misdescribed_loads(
+            loads_found_again(
+                servo,
+                [
+                    replace(m, bodies=mechanism_of(arm).grouped(arm.parameters))
+                    for m, arm in zip(motions, described, strict=True)
+                ],
+                described,
+            )
+        )
+        for described in (arms, others)
+    )
+    assert right == []
+    assert len(wrong) == 2
+    assert "name each log's own arm" in wrong[0]
 
 
 def test_trends_of_known_loads_end_at_their_edge():

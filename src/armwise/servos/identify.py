@@ -48,7 +48,11 @@ from armwise.servos.floor import settled_floor
 from armwise.servos.free_runs import errors_of
 from armwise.servos.growth import ALIKE, WORTH, Growth
 from armwise.servos.joints import CORRECTED_HZ, JointMotions, ServoJoint, at_rest
-from armwise.servos.load import known_load_errors, loads_found_again
+from armwise.servos.load import (
+    known_load_errors,
+    loads_found_again,
+    misdescribed_loads,
+)
 from armwise.servos.model import (
     CORE,
     ELEMENTS,
@@ -686,6 +690,8 @@ class _Identification(JointMotions):
                 contact[name] = 1.0 - used
         found = loads_found_again(servo, self.motions, self.arms)
         doubts = None if found is None else known_load_errors(found)
+        if found is not None:
+            self.mismatches += misdescribed_loads(found)
         scatter = tuple(
             ServoScatter(
                 fit.names,
@@ -698,6 +704,7 @@ class _Identification(JointMotions):
         servo = replace(
             servo, scatter=scatter, fit=errors, contact=contact, load_error=doubts,
             known_loads=None if doubts is None else found,
+            mismatches=tuple(self.mismatches),
         )  # fmt: skip
         return _with_allowed_spread(servo, self.motions)
 

@@ -522,6 +522,30 @@ def known_load_errors(
     return float(moment), float(inertia)
 
 
+# Judgement: known loads are within a tenth; light ones, which friction hides, farther.
+_ANOTHER = 2.0
+"""Factor by which a load is off, beside the others, that is not the one described."""
+
+
+def misdescribed_loads(found: Float[np.ndarray, "loads 5"]) -> list[str]:
+    """Name loads that servos find to be others than their descriptions say.
+
+    Args:
+        found: Of `loads_found_again`.
+    """
+    loads = np.unique(found[:, 3:], axis=0)
+    rows = [found[(found[:, 3:] == load).all(axis=1)] for load in loads]
+    ratios = np.array([np.median(own[:, 1] / own[:, 3]) for own in rows])
+    ratios /= np.median(ratios) if len(ratios) else 1.0
+    is_another = np.abs(np.log(ratios)) > np.log(_ANOTHER)
+    return [
+        f"Logs of a load that weighs {load[0]:.3g} N m by its description are of one "
+        f"of {ratio * load[0]:.3g} N m, as the other loads have it: name each log's "
+        "own arm, in kilograms and metres."
+        for load, ratio in zip(loads[is_another], ratios[is_another], strict=True)
+    ]
+
+
 # Judgement: errors of a tenth change by a third of that over a factor of e.
 _TREND_STD = 0.3
 """How much errors of loads change, as logarithms, with one of gain, moment, length."""
