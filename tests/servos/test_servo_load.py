@@ -14,9 +14,19 @@ import armwise as aw
 from armwise.arms import InertialParameters, load_arm
 from armwise.cli.identify_servo import _Loads
 from armwise.cli.main import app
+from armwise.dynamics import mechanism_of
 from armwise.errors import ArgumentError, NotIdentifiable
 from armwise.servos import ServoLoad, identify_servo_load, read_servo, write_servo
-from armwise.servos.load import known_load_errors
+from armwise.servos.load import (
+    _moving,
+    known_load_errors,
+    load_trend,
+    loads_found_again,
+    misdescribed_loads,
+)
+from armwise.servos.model import half_step_inertia
+from armwise.servos.rollout import CORRELATION_S, ServoMotion
+from armwise.servos.zeros import mounting_zeros
 from tests.servos import rig
 
 
@@ -97,23 +107,160 @@ def test_a_mass_shows_where_two_joints_carry_it(tmp_path):
         identify_servo_load(true, recordings, joint="hand")
 
 
-def test_known_loads_tell_how_far_unknown_ones_are_off(pendulum, servo):
-    arms = [heavier(pendulum, f) for f in (0.7, 1.0, 2.0)]
+FACTORS = (0.7, 1.0, 1.5, 2.0)
+
+
+@pytest.fixture(scope="module")
+def known(pendulum, servo):
+    """Motions of one pendulum with four loads, and what they are."""
+    arms = [heavier(pendulum, f) for f in FACTORS for _ in range(2)]
     motions = [
         servo.motion(rig.recording(servo, k, arm=arm, gain=8.0), arm, 8.0)
         for k, arm in enumerate(arms)
     ]
-    right = known_load_errors(servo, motions, arms)
+    return motions, arms
+
+
+def test_known_loads_tell_how_far_unknown_ones_are_off(servo, known):
+    motions, arms = known
+    found = loads_found_again(servo, motions, arms)
+    right = known_load_errors(found)
     assert right is not None
-    # Of three loads, Student's 95 % are that much wider than a normal's.
-    few = t.ppf(0.975, 3) / 1.96
-    # One recording each: friction hides some percent of a light load.
+    # Of so many loads, Student's 95 % are that much wider than a normal's.
+    few = t.ppf(0.975, len(FACTORS)) / 1.96
+    # Two recordings each: friction hides some percent of a light load.
     assert right[0] < 0.04 * few
+    assert loads_found_again(servo, motions[:4], arms[:4]) is None
+    # A load that is off by a tenth where the others are not is a tenth of doubt.
+    odd = found.copy()
+    odd[1, 1] *= 1.3
+    assert known_load_errors(odd)[0] > 2.0 * right[0]
+
+
+def test_what_known_loads_are_off_by_is_taken_from_unknown_ones(pendulum, servo, known):
+    """A stiffness that is a tenth too high makes all loads a tenth too heavy."""
     stiffer = dict(servo.values) | {"stiffness": 1.1 * servo.values["stiffness"]}
-    wrong = known_load_errors(replace(servo, values=stiffer), motions, arms)
-    assert wrong is not None
-    assert wrong[0] > 0.07 * few
-    assert known_load_errors(servo, motions[:2], arms[:2]) is None
+    wrong = replace(servo, values=stiffer)
+    held = heavier(pendulum, 1.2)
+    recordings = [rig.recording(servo, 9 + k, arm=held, gain=8.0) for k in range(3)]
+    moment, _ = moments(held)
+    bare = identify_servo_load(wrong, recordings, [8.0] * 3)
+    assert bare.gravity_moment > 1.05 * moment
+    found = loads_found_again(wrong, *known)
+    taught = replace(wrong, known_loads=found, load_error=known_load_errors(found))
+    load = identify_servo_load(taught, recordings, [8.0] * 3)
+    assert load.gravity_moment == pytest.approx(moment, rel=0.02)
+    assert abs(load.gravity_moment - moment) < 2.0 * load.gravity_moment_std
+
+
+def test_loads_that_were_swapped_are_named(servo, known):
+    motions, arms = known
+    others = [*arms[6:], *arms[2:6], *arms[:2]]
+    right, wrong = (
+        misdescribed_loads(
+            loads_found_again(
+                servo,
+                [
+                    replace(m, bodies=mechanism_of(arm).grouped(arm.parameters))
+                    for m, arm in zip(motions, described, strict=True)
+                ],
+                described,
+            )
+        )
+        for described in (arms, others)
+    )
+    assert right == []
+    assert len(wrong) == 2
+    assert "name each log's own arm" in wrong[0]
+
+
+def test_trends_of_known_loads_end_at_their_edge():
+    gains, moment = np.array([4.0, 8.0, 16.0]), np.array([1.0, 2.0, 4.0])
+    # Twice the moment, a tenth more off.
+    found = np.column_stack([gains, moment, moment, moment / (1.1 * moment**0.1375)])
+    found = np.column_stack([found, moment])
+    (inside, edge, beyond), far = load_trend(
+        found, np.array([[8.0, 2.0, 2.0], [16.0, 4.0, 4.0], [64.0, 40.0, 40.0]])
+    )
+    expected = np.log(found[1, 1] / found[1, 3])
+    # Three loads that are a fifth off are held somewhat nearer to none.
+    assert 0.8 * expected < inside[0] < expected
+    assert beyond == pytest.approx(edge)
+    assert far == pytest.approx([0.0, 0.0, np.hypot(np.log(4.0), np.log(10.0))])
+    assert inside[1] == pytest.approx(0.0, abs=1e-9)
+
+
+def test_a_rest_counts_once():
+    time = np.arange(0.0, 4.0, 0.02)
+    q = np.where(time < 2.0, 0.0, time - 2.0)[:, None]
+    motion = ServoMotion(
+        "log", time, q, q, np.ones(len(time)), np.zeros(3), 1.0, q == q,
+        np.zeros(1), np.full(1, 1e-3),
+    )  # fmt: skip
+    parts = _moving(motion)
+    rests = time < 2.0
+    assert parts[rests].sum() * 0.02 == pytest.approx(CORRELATION_S, rel=0.02)
+    assert parts[~rests][2:].min() == 1.0
+
+
+def test_bearings_carry_the_load_that_is_sought(pendulum, servo):
+    """Friction of bearings is that of the load, which is five times the rod's."""
+    worn = replace(servo, values=dict(servo.values) | {"bearing": np.array([0.01])})
+    held = heavier(pendulum, 5.0)
+    recordings = [rig.recording(worn, k, arm=held, gain=16.0) for k in range(3)]
+    load = identify_servo_load(worn, recordings, [16.0] * 3)
+    moment, inertia = moments(held)
+    assert load.gravity_moment == pytest.approx(moment, rel=0.01)
+    assert load.inertia == pytest.approx(inertia, rel=0.1)
+
+
+def test_friction_of_bearings_is_dry_friction_by_the_weight(pendulum, servo):
+    held = heavier(pendulum, 5.0)
+    moment, inertia = moments(held)
+    weight = moment**2 / (9.81 * inertia)
+    worn, rubbing = (
+        replace(servo, values=dict(servo.values) | changes)
+        for changes in (
+            {"bearing": np.array([0.01])},
+            {"coulomb": servo.values["coulomb"] + 0.01 * weight},
+        )
+    )
+    one, other, bare = (
+        rig.recording(s, 3, arm=held, gain=8.0, is_quantised=False)["q_1"].values
+        for s in (worn, rubbing, servo)
+    )
+    assert one == pytest.approx(other, abs=1e-9)
+    assert np.abs(one - bare).max() > 1e-3
+
+
+def test_a_load_that_is_put_on_askew_has_a_zero_of_its_own(pendulum, servo, tmp_path):
+    zeros = (-0.02, 0.0, 0.03)
+    arms = [heavier(pendulum, f) for f in (0.7, 1.0, 2.0)]
+    groups = []
+    for arm, zero in zip(arms, zeros, strict=True):
+        askew = dict(servo.values) | {"zero": servo.values["zero"] + zero}
+        log = rig.recording(replace(servo, values=askew), 5, arm=arm, gain=8.0)
+        groups.append([servo.motion(log, arm, 8.0)])
+    values = {name: float(x[0]) for name, x in servo.values.items()}
+    values["armature"] -= float(half_step_inertia(servo.values["damping"])[0])
+    found = mounting_zeros(servo.roller, groups, values)
+    # Where a light load sticks tells little of its zero.
+    assert found == pytest.approx(zeros, abs=5e-3)
+    loads = [arm.links[-1].inertia.vector for arm in arms]
+    taught = replace(servo, mountings=tuple(zip(loads, zeros, strict=True)))
+    write_servo(taught, tmp_path / "servo.json")
+    again = read_servo(tmp_path / "servo.json")
+    log = rig.recording(taught, 5, arm=arms[2], gain=8.0)
+    askew = dict(servo.values) | {"zero": servo.values["zero"] + zeros[2]}
+    expected = rig.recording(replace(servo, values=askew), 5, arm=arms[2], gain=8.0)
+    assert log["q_1"].values == pytest.approx(expected["q_1"].values, abs=1e-6)
+    assert again.predict(log, arms[2], 8.0) == pytest.approx(
+        taught.predict(log, arms[2], 8.0), abs=1e-9
+    )
+    # A load that nobody knows has the servo's own.
+    other = heavier(pendulum, 1.3)
+    bare = servo.predict(log, other, 8.0)
+    assert again.predict(log, other, 8.0) == pytest.approx(bare, abs=1e-9)
 
 
 def test_servos_of_one_load_know_others_to_a_tenth(pendulum, servo):

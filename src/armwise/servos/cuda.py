@@ -158,7 +158,7 @@ class CudaRoller(Roller):
         count, memory = columns.shape[1], self._memory
         out = self._device.empty(8 * arrays.goals.size * count)
         names = (
-            "shape", "clock", "stamps", "goals", "powered", "starts", "warmth",
+            "shape", "clock", "stamps", "goals", "powered", "starts", "conditions",
             "bodies",
         )  # fmt: skip
         read = [memory[name] for name in names]

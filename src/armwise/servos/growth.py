@@ -81,6 +81,7 @@ _FIRST = (
     "derivative gain",
     "slew limit",
     "load friction",
+    "bearing friction",
     "Stribeck friction",
 )
 """Elements that are mistaken for one another: each alone stands for the others."""
@@ -172,6 +173,10 @@ class Growth:
                 self._try(element)
             if [j.names for j in self.joints] == before:
                 break
+            # What loads are put on askew by shows better beside the new elements.
+            if self.dof == 1:
+                self.reload()
+                self._refit(self.joints)
         # Of many joints this is left for when contact is known, for time.
         if self.is_short:
             self.lower_valleys("other valleys", 0.7)
@@ -197,10 +202,13 @@ class Growth:
         bare = without(joint.core, names)
         fits = self._halved(joint, names, bare, 4)
         joint.bare_error = self._left_out(joint, fits)
-        for element in _FIRST:
+        for element in filter(self._is_shown, _FIRST):
             names = _joined(names, ELEMENTS[element])
         joint.names, joint.held = names, _TIMING
         groups = profile_starts(joint.core, bare, joint.windows)
+        if "bearing" in names:
+            # Judgement: some percent of usual friction, as of the others' sizes.
+            groups = [[start | {"bearing": 1e-3} for start in g] for g in groups]
         few = self._few(joint)
         starts = [best_starts(self.roller, few, group, 1)[0] for group in groups]
         self._descend(joint, starts, 3)
@@ -623,6 +631,10 @@ class Growth:
             warmth = np.array([m.warmth for m in self.motions])
             # Judgement: three kelvins are a hundredth of the torque.
             return bool((np.ptp(warmth, axis=0) > 3.0).any())
+        if element == "bearing friction":
+            # Judgement: loads that differ by less than a tenth show nothing else.
+            carried = [m.carried for m in self.motions if m.carried is not None]
+            return bool(carried) and bool(np.ptp(carried) > 0.1 * np.max(carried))
         if element.startswith("unpowered"):
             return any(bool((m.powered < 0.5).any()) for m in self.motions)
         if element == "feedback delay":

@@ -52,7 +52,11 @@ from armwise.servos.floor import settled_floor
 from armwise.servos.free_runs import errors_of
 from armwise.servos.growth import ALIKE, WORTH, Growth
 from armwise.servos.joints import CORRECTED_HZ, JointMotions, ServoJoint, at_rest
-from armwise.servos.load import known_load_errors
+from armwise.servos.load import (
+    known_load_errors,
+    loads_found_again,
+    misdescribed_loads,
+)
 from armwise.servos.model import (
     CORE,
     ELEMENTS,
@@ -272,6 +276,15 @@ class _Identification(JointMotions):
         self._walls(joints, fits)
         return self._answer(joints, fits, elements)
 
+    def _mountings(self) -> tuple[tuple[np.ndarray, float], ...]:
+        """Return every load of one joint and the zero that it was put on with."""
+        firsts = [(rows[0], self.motions[rows[0]]) for rows in self.mountings.values()]
+        return tuple(
+            (self.arms[k].links[-1].inertia.vector, float(m.mounted[0]))
+            for k, m in firsts
+            if m.mounted is not None
+        )
+
     def _core(self, joints: list[ServoJoint]) -> None:
         """Fit what every servo has, from many starts."""
         near: list[float] = []
@@ -430,6 +443,8 @@ class _Identification(JointMotions):
                 )  # fmt: skip
                 joint.fits = [nears[k].values] * 2
         nears = self._rescaled(moving, nears)
+        if self.dof == 1:
+            self.reload(joints)
         if any(joint.is_alike for joint in moving):
             prior = shared_values(nears)
         fits = []
@@ -753,6 +768,7 @@ class _Identification(JointMotions):
         )
         servo = Servo(self.arms[0], self.signs, values, std, self.plain, elements,
                       floor=self.floor, is_truncated=self.is_truncated,
+                      mountings=self._mountings(),
                       notes=tuple(self.notes),
                       mismatches=tuple(self.mismatches))  # fmt: skip
         self.progress("whole arm", 0.98)
@@ -763,7 +779,10 @@ class _Identification(JointMotions):
             used = np.array([joint.motions[k].mask.mean() for joint in joints])
             if np.any(used < 1.0):
                 contact[name] = 1.0 - used
-        doubts = known_load_errors(servo, self.motions, self.arms)
+        found = loads_found_again(servo, self.motions, self.arms)
+        doubts = None if found is None else known_load_errors(found)
+        if found is not None:
+            self.mismatches += misdescribed_loads(found)
         scatter = tuple(
             ServoScatter(
                 fit.names,
@@ -774,8 +793,10 @@ class _Identification(JointMotions):
             for joint, fit in zip(joints, fits, strict=True)
         )
         servo = replace(
-            servo, scatter=scatter, fit=errors, contact=contact, load_error=doubts
-        )
+            servo, scatter=scatter, fit=errors, contact=contact, load_error=doubts,
+            known_loads=None if doubts is None else found,
+            mismatches=tuple(self.mismatches),
+        )  # fmt: skip
         return _with_allowed_spread(servo, self.motions)
 
 

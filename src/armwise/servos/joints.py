@@ -35,7 +35,7 @@ from armwise.servos.motions import (
 )
 from armwise.servos.rollout import Roller, ServoMotion, ServoTables, threads
 from armwise.servos.starts import best_starts, element_starts, without
-from armwise.servos.zeros import zero_step
+from armwise.servos.zeros import mounting_zeros, zero_step
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
@@ -161,6 +161,7 @@ class JointMotions:
         notes: What was found, in sentences.
         floor: That the links touch, once it is found.
         measured: Of every motion its joints, loaded by the others' measured motion.
+        mountings: Loads, and the numbers of the motions with each.
     """
 
     def __init__(
@@ -183,6 +184,10 @@ class JointMotions:
         self.floor: Floor | None = None
         self.held: list[np.ndarray] = []
         self.measured: list[list[ServoMotion]] = []
+        self.mountings: dict[bytes, list[int]] = {}
+        for k, arm in enumerate(arms):
+            key = np.array([link.inertia.vector for link in arm.links]).tobytes()
+            self.mountings.setdefault(key, []).append(k)
 
     def joints(self) -> list[ServoJoint]:
         """Split the motions into joints."""
@@ -526,6 +531,7 @@ class JointMotions:
                 the measured ones.
         """
         if self.dof == 1:
+            self._mount(joints[0])
             return
         self.progress("loads", 0.33)
         table = self._table(joints)
@@ -551,6 +557,22 @@ class JointMotions:
         for joint in [joint for joint in joints if joint.moves]:
             joint.motions = best[joint.number][1]
             joint.halves = self.windows(joint)
+
+    def _mount(self, joint: ServoJoint) -> None:
+        """Give every load of one joint alone the zero that it was put on with."""
+        if len(self.mountings) < 2 or not joint.moves:
+            return
+        self.progress("mountings", 0.33)
+        groups = [[joint.motions[k] for k in rows] for rows in self.mountings.values()]
+        zeros = mounting_zeros(self.roller, groups, joint.model)
+        # The servo's own zero is that of most, whatever one load is put on by.
+        zeros -= np.median(zeros)
+        for zero, rows in zip(zeros, self.mountings.values(), strict=True):
+            mounted = np.array([zero])
+            for k in rows:
+                joint.motions[k] = replace(joint.motions[k], mounted=mounted)
+                self.motions[k] = replace(self.motions[k], mounted=mounted)
+        joint.halves = self.windows(joint)
 
     def _table(self, joints: Sequence[ServoJoint]) -> ServoTables:
         """Return the joints' fits so far as those of one arm."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +14,10 @@ from armwise.dynamics import mechanism_of
 from armwise.errors import ArgumentError, NotIdentifiable
 from armwise.files import json_text, write_atomically
 from armwise.recordings import Recording
-from armwise.servos.rollout import ServoMotion, robust
+from armwise.servos.motions import turned_inertia, turned_moment
+from armwise.servos.rollout import CORRELATION_S, ServoMotion, robust
 from armwise.servos.servo import Servo, gain_registers
+from armwise.servos.zeros import MOUNTED_STD
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -24,18 +26,18 @@ _DAMPINGS = (0.0, 0.03, 0.3, 3.0)
 """Levenberg-Marquardt damping, of the diagonal, tried at once in one batch."""
 
 _FRICTION = (
-    "coulomb", "static", "driving", "back_driven", "load_static", "load_square",
-    "load_stiction",
+    "coulomb", "static", "bearing", "driving", "back_driven", "load_static",
+    "load_square", "load_stiction",
 )  # fmt: skip
 """Parameters that are dry friction."""
 
 # Judgement: friction of one servo scatters by a tenth and more from one mounting to the
-# next, and a horn is put on to within a degree.
-_FRICTION_STD, _ZERO_STD = 0.15, 0.02
-"""How far friction, in its logarithm, and zeros in [rad] may have moved since."""
+# next.
+_FRICTION_STD = 0.15
+"""How far friction may have moved since, in its logarithm."""
 
 _NUISANCES = 2
-"""Coordinates beside the load's ten, in their standard deviations: these two."""
+"""Coordinates beside the load's ten, in their standard deviations: friction, zero."""
 
 _SCALES = (0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 9.0, 14.0, 20.0, 30.0, 45.0, 70.0)
 """Sizes of what the joint turns that are tried first, of the description's: a rod may
@@ -170,13 +172,39 @@ def identify_servo_load(
     return problem.answer(*problem.solve())
 
 
+def _moving(motion: ServoMotion) -> Float[np.ndarray, "samples dof"]:
+    """Return what rows count: of a rest all together a correlation time.
+
+    Where a joint sticks is one error, however long it stays there, and what lets it
+    stick elsewhere is next to nothing.
+    """
+    parts = np.ones_like(motion.q)
+    for j, q in enumerate(motion.q.T):
+        # Judgement: a step of the encoder to and fro is rest.
+        width, first = 3.0 * motion.rounding[j], 0
+        low = high = q[0]
+        for k in range(1, len(q) + 1):
+            if k < len(q):
+                low, high = min(low, q[k]), max(high, q[k])
+                if high - low <= width:
+                    continue
+                low = high = q[k]
+            length = motion.time[k - 1] - motion.time[first]
+            parts[first:k, j] = min(CORRELATION_S / max(length, 1e-9), 1.0)
+            first = k
+    return parts
+
+
 class _Problem:
     """Free runs of an arm whose one link carries more than the description says."""
 
     def __init__(
         self, servo: Servo, motions: Sequence[ServoMotion], number: int
     ) -> None:
-        self.servo, self.motions, self.number = servo, motions, number
+        self.servo, self.number = servo, number
+        unit = np.ones(1) if servo.arm.dof == 1 else None
+        self.motions = [replace(m, carried=unit, mounted=None) for m in motions]
+        self.weights = [m.weight * _moving(m) for m in motions]
         mechanism = mechanism_of(servo.arm)
         self.columns = mechanism.group_matrix[:, mechanism.layout.link(number)]
         self.link = servo.arm.links[number].inertia.vector
@@ -197,7 +225,11 @@ class _Problem:
         friction, zero = np.array([x[10:] for x in points]).T
         for name in _FRICTION:
             tables[name] *= np.exp(_FRICTION_STD * friction)[:, None]
-        tables["zero"][:, self.number] += _ZERO_STD * zero
+        tables["zero"][:, self.number] += MOUNTED_STD * zero
+        # Bearings carry what is sought, not the description's.
+        if self.servo.arm.dof == 1:
+            totals = [self.link + self.size * x[:10] for x in points]
+            tables["bearing"] *= np.array([[self.weight(total)] for total in totals])
         runs = self.servo.runs(self.motions, tables, bodies)
         return [run - m.q for run, m in zip(runs, self.motions, strict=True)]
 
@@ -222,10 +254,10 @@ class _Problem:
         """Return the robust cost of every load, in half squared deviations."""
         total = 0.5 * np.sum([x[10:] ** 2 for x in points], axis=1)
         errors = self.errors(points) if errors is None else errors
-        for e, m in zip(errors, self.motions, strict=True):
+        for e, m, weight in zip(errors, self.motions, self.weights, strict=True):
             c = robust(e, scales) / scales
-            c = np.where(np.isfinite(c), c, 1e3) * m.mask
-            total += m.weight * c.sum((1, 2))
+            c = np.where(np.isfinite(c), c, 1e3) * m.mask * weight
+            total += c.sum((1, 2))
         return total
 
     def solve(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -279,11 +311,12 @@ class _Problem:
         """Return the information and every recording's gradient."""
         H = np.zeros((len(steps), len(steps)))
         gradients = np.zeros((len(self.motions), len(steps)))
-        for k, (e, m) in enumerate(zip(errors, self.motions, strict=True)):
+        every = zip(errors, self.motions, self.weights, strict=True)
+        for k, (e, m, weight) in enumerate(every):
             r = np.where(m.mask & np.isfinite(e).all(0), e[0], 0.0)
             J = np.where(m.mask & np.isfinite(e).all(0), e[1:] - e[0], 0.0)
             J /= steps[:, None, None]
-            w = m.weight / scales**2 / np.sqrt(1.0 + (r / scales) ** 2)
+            w = weight / scales**2 / np.sqrt(1.0 + (r / scales) ** 2)
             H += np.einsum("aij,ij,bij->ab", J, w, J, optimize=True)
             gradients[k] = np.einsum("aij,ij->a", J, w * r)
         return H, gradients
@@ -317,6 +350,10 @@ class _Problem:
         theta = x[:10] * self.size
         hidden = np.abs(vectors[:10, ~is_known]).max(axis=1, initial=0.0) > 1e-2
         total = self.link + theta
+        factors, beyond = self._trend(total)
+        total[1:4] *= factors[0]
+        total[4:] *= factors[1]
+        theta = total - self.link
         moment, by_moment = self.gravity_moment(total)
         inertia, by_inertia = self.inertia(total)
         notes = []
@@ -335,7 +372,9 @@ class _Problem:
             (moment, by_moment, doubts[0]),
             (inertia, by_inertia, doubts[1]),
         ):
-            variance = by @ covariance @ by + (doubt * value) ** 2
+            # Away from known loads errors go on as they may, not as they did.
+            wide = np.hypot(doubt, _TREND_STD * beyond)
+            variance = by @ covariance @ by + (wide * value) ** 2
             # Judgement: a hundredth of it may lie where the motion shows nothing.
             is_blind = np.linalg.norm(by @ blind) > 0.01 * np.linalg.norm(
                 by * self.size
@@ -366,52 +405,68 @@ class _Problem:
             tuple(notes),
         )
 
+    def _trend(self, total: np.ndarray) -> tuple[Float[np.ndarray, " two"], float]:
+        """Return what moment and inertia are multiplied by, as known loads say.
+
+        And how far the load is from the known ones, in logarithms.
+        """
+        known = self.servo.known_loads
+        if known is None:
+            return np.ones(2), 0.0
+        gain = float(np.exp(np.mean([np.log(m.gain) for m in self.motions])))
+        found = gain, self.gravity_moment(total)[0], self.inertia(total)[0]
+        trend, beyond = load_trend(known, np.array([found]))
+        return np.exp(-trend[0]), float(beyond[0])
+
     def gravity_moment(self, total: np.ndarray) -> tuple[float, np.ndarray]:
         """Return the largest torque of gravity in [N m], and its derivative."""
-        joint = self.servo.arm.joints[self.number]
-        across = np.eye(3) - np.outer(joint.axis, joint.axis)
-        first = across @ (total[1:4] - total[0] * joint.anchor)
-        length = max(float(np.linalg.norm(first)), 1e-12)
-        g = float(np.linalg.norm(self.servo.arm.gravity))
-        by = np.zeros(10)
-        by[1:4] = g * (across @ first) / length
-        by[0] = -by[1:4] @ joint.anchor
-        return g * length, by
+        arm = self.servo.arm
+        return turned_moment(arm.joints[self.number], total, arm.gravity)
+
+    def weight(self, total: np.ndarray) -> float:
+        """Return the weight on the bearings in [N], as `carried_weight` has it."""
+        moment, inertia = self.gravity_moment(total)[0], self.inertia(total)[0]
+        g = max(float(np.linalg.norm(self.servo.arm.gravity)), 1e-9)
+        # Judgement: a point ten times as near as in the description is beyond belief,
+        # and the search may try an inertia below zero.
+        return moment**2 / (g * max(inertia, 0.01 * self.size[4:].max()))
 
     def inertia(self, total: np.ndarray) -> tuple[float, np.ndarray]:
         """Return the inertia about the axis in [kg m²], and its derivative."""
-        joint = self.servo.arm.joints[self.number]
-        x, y, z = joint.axis
-        by = np.zeros(10)
-        by[4:] = x * x, 2 * x * y, 2 * x * z, y * y, 2 * y * z, z * z
-        # About the axis through the anchor, not the frame's origin.
-        a = np.eye(3) - np.outer(joint.axis, joint.axis)
-        by[1:4] = -2.0 * (a @ joint.anchor)
-        by[0] = float(joint.anchor @ a @ joint.anchor)
-        return float(by @ total), by
+        return turned_inertia(self.servo.arm.joints[self.number], total)
 
 
-# How far known loads are off, for the intervals of unknown ones.
+# How far known loads are off, for unknown ones and their intervals.
 
-_GROUPS = 12
+_GROUPS = 24
 """Loads and gains that are tried, at most."""
 
-_PER_GROUP = 10
+_PER_GROUP = 12
 """Recordings of each, at most."""
 
 
-def known_load_errors(
-    servo: Servo, motions: Sequence[ServoMotion], arms: Sequence[Arm]
-) -> tuple[float, float] | None:
-    """Return how far gravity moment and inertia of known loads are off, relative.
+def _spread(items: Sequence[Any], most: int) -> list[Any]:
+    """Return so many items at most, evenly from the first to the last."""
+    count = min(len(items), most)
+    return [items[k] for k in np.linspace(0, len(items) - 1, count).round().astype(int)]
 
-    Every load and gain that servos were identified with is found again by the servos:
-    what friction and the model's other errors do to a load, they did to these.
+
+def loads_found_again(
+    servo: Servo, motions: Sequence[ServoMotion], arms: Sequence[Arm]
+) -> Float[np.ndarray, "loads 5"] | None:
+    """Return the loads that servos were identified with, as the servos find them.
+
+    What friction and the model's other errors do to a load, they did to these. None of
+    fewer than three loads.
 
     Args:
         servo: Identified.
         motions: That it was identified from.
         arms: The description with its load in each.
+
+    Returns:
+        For each load and gain: the gain register, gravity moment in [N m] and inertia
+        in [kg m²] as found, and the true ones.
     """
     vectors = [np.array([link.inertia.vector for link in arm.links]) for arm in arms]
     changes = np.array([v - vectors[0] for v in vectors])
@@ -420,27 +475,113 @@ def known_load_errors(
     for k, motion in enumerate(motions):
         groups.setdefault((vectors[k].tobytes(), motion.gain), []).append(k)
     # Judgement: two loads say too little about a third.
-    loads = len({key[0] for key in groups})
-    if loads < 3 or len(differing) != 1:
+    if len({key[0] for key in groups}) < 3 or len(differing) != 1:
         return None
-    off = []
+    rows = []
     listed = list(groups.values())
-    for group in listed[:: max(1, len(listed) // _GROUPS)][:_GROUPS]:
-        used = group[:: max(1, len(group) // _PER_GROUP)][:_PER_GROUP]
+    for group in _spread(listed, _GROUPS):
+        used = _spread(group, _PER_GROUP)
         arm = arms[group[0]]
         problem = _Problem(servo.on(arm), [motions[k] for k in used], int(differing[0]))
         load = problem.answer(*problem.solve())
         true = arm.links[int(differing[0])].inertia.vector
-        off.append(
-            (
-                load.gravity_moment / problem.gravity_moment(true)[0] - 1.0,
-                load.inertia / problem.inertia(true)[0] - 1.0,
-            )
-        )
+        found = (load.gravity_moment, load.inertia)
+        known = problem.gravity_moment(true)[0], problem.inertia(true)[0]
+        # An inertia below zero has no ratio to the true one, and says nothing.
+        if min(*found, *known) > 0.0:
+            rows.append((motions[group[0]].gain, *found, *known))
+    return np.array(rows).reshape(-1, 5)
+
+
+def known_load_errors(
+    found: Float[np.ndarray, "loads 5"],
+) -> tuple[float, float] | None:
+    """Return how far gravity moments and inertias of loads are off, relative.
+
+    Each load is left out, and the others' trend taken from it: so are unknown ones.
+    None of fewer than three loads.
+
+    Args:
+        found: Of `loads_found_again`.
+    """
+    loads = np.unique(found[:, 3:], axis=0)
+    if len(loads) < 3:
+        return None
+    off = []
+    for load in loads:
+        is_own = (found[:, 3:] == load).all(axis=1)
+        own = found[is_own]
+        trend, _ = load_trend(found[~is_own], own[:, :3])
+        off.append(np.log(own[:, 1:3] / load) - trend)
     from scipy.stats import t
 
     # Errors of one load are alike under all gains: few loads scatter little by chance,
     # and a normal's two standard deviations are Student's some more.
-    few = t.ppf(0.975, loads) / 1.96
-    moment, inertia = few * np.sqrt(np.mean(np.square(off), axis=0))
+    few = t.ppf(0.975, len(loads)) / 1.96
+    moment, inertia = few * np.sqrt(np.mean(np.square(np.concatenate(off)), axis=0))
     return float(moment), float(inertia)
+
+
+# Judgement: known loads are within a tenth; light ones, which friction hides, farther.
+_ANOTHER = 2.0
+"""Factor by which a load is off, beside the others, that is not the one described."""
+
+
+def misdescribed_loads(found: Float[np.ndarray, "loads 5"]) -> list[str]:
+    """Name loads that servos find to be others than their descriptions say.
+
+    Args:
+        found: Of `loads_found_again`.
+    """
+    loads = np.unique(found[:, 3:], axis=0)
+    rows = [found[(found[:, 3:] == load).all(axis=1)] for load in loads]
+    ratios = np.array([np.median(own[:, 1] / own[:, 3]) for own in rows])
+    ratios /= np.median(ratios) if len(ratios) else 1.0
+    is_another = np.abs(np.log(ratios)) > np.log(_ANOTHER)
+    return [
+        f"Logs of a load that weighs {load[0]:.3g} N m by its description are of one "
+        f"of {ratio * load[0]:.3g} N m, as the other loads have it: name each log's "
+        "own arm, in kilograms and metres."
+        for load, ratio in zip(loads[is_another], ratios[is_another], strict=True)
+    ]
+
+
+# Judgement: errors of a tenth change by a third of that over a factor of e.
+_TREND_STD = 0.3
+"""How much errors of loads change, as logarithms, with one of gain, moment, length."""
+
+
+def load_trend(
+    found: Float[np.ndarray, "loads 5"], asked: Float[np.ndarray, "others 3"]
+) -> tuple[Float[np.ndarray, "others 2"], Float[np.ndarray, " others"]]:
+    """Return how far moments and inertias of loads are off, as known ones are.
+
+    Logarithms of what is found over the truth, as a plane over the logarithms of gain,
+    moment, and inertia over moment, which is the length of a pendulum. Outside the
+    known loads it is that at their edge: trends do not go on.
+
+    Args:
+        found: Of `loads_found_again`.
+        asked: Gain registers, moments and inertias found of others.
+
+    Returns:
+        The trend, and how far each of the others is outside the known ones.
+    """
+    known, others = _coordinates(found[:, :3]), _coordinates(asked)
+    mean = known.mean(axis=0)
+    X = np.column_stack([np.ones(len(known)), known - mean])
+    inside = np.clip(others, known.min(axis=0), known.max(axis=0))
+    trend = []
+    for y in np.log(found[:, 1:3] / found[:, 3:]).T:
+        # A plane through few loads that scatter is held near none at all.
+        ridge = max(float(np.mean(y**2)) / _TREND_STD**2, 1e-9)
+        slopes = np.linalg.solve(X.T @ X + ridge * np.eye(4), X.T @ y)
+        trend.append(slopes[0] + (inside - mean) @ slopes[1:])
+    return np.array(trend).T, np.linalg.norm(others - inside, axis=1)
+
+
+def _coordinates(
+    loads: Float[np.ndarray, "loads 3"],
+) -> Float[np.ndarray, "loads 3"]:
+    gain, moment, inertia = np.maximum(loads, 1e-12).T
+    return np.log(np.column_stack([gain, moment, inertia / moment]))

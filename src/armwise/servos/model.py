@@ -156,6 +156,9 @@ PARAMETERS: dict[str, ServoParameter] = {
     "creep_speed": ServoParameter(
         "rad/s", 0.05, "log", 0.05, 0.1, "speed at which half of that is gone"
     ),
+    "bearing": ServoParameter(
+        "m", 0.0, "linear", 5e-3, 0.2, "dry friction per weight on the bearings"
+    ),
     "lower": ServoParameter("rad", -np.inf, "signed", -1.0, 0.01, "wall below"),
     "upper": ServoParameter("rad", np.inf, "signed", 1.0, 0.01, "wall above"),
 }
@@ -167,8 +170,9 @@ ELEMENTS: dict[str, tuple[str, ...]] = {
     "acceleration limit": ("acceleration",),
     "slew limit": ("slew",),
     "load friction": ("driving", "back_driven"),
+    "bearing friction": ("bearing",),
     "Stribeck friction": ("static", "load_static", "stribeck_speed"),
-    "unpowered friction": ("coasting_static", "inertial_load"),
+    "unpowered friction": ("coasting_static", "inertial_load", "quadratic"),
     "unpowered braking": ("braking_speed",),
     "inertial load": ("inertial_load",),
     "heavy-load friction": ("load_square",),

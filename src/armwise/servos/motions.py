@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from armwise.arms import Arm
+from armwise.arms import Arm, Joint
 from armwise.dynamics import Dynamics, mechanism_of
 from armwise.errors import ArgumentError, RecordingError
 from armwise.recordings import Recording
@@ -65,6 +65,7 @@ def servo_motion(
     return ServoMotion(
         source, time - time[0], goals, q, powered, bodies, float(gain), _sound(time, q),
         _warmth(recording, dof), np.array([_rounding(x) for x in q.T]),
+        carried=carried_weight(arm),
     )  # fmt: skip
 
 
@@ -84,6 +85,57 @@ def _warmth(recording: Recording, dof: int) -> Float[np.ndarray, " dof"]:
             # A reading that failed is zero, or anything, for a sample.
             warmth[j] = float(np.median(values)) - _REFERENCE_C if len(values) else 0.0
     return warmth
+
+
+def carried_weight(arm: Arm) -> Float[np.ndarray, " one"] | None:
+    """Return the weight in [N] on the bearings of an arm's only joint.
+
+    Of a point that has the gravity moment and the inertia of what the joint turns: its
+    mass alone shows in no motion, and descriptions of loads make one up. Of several
+    joints None: they carry the same in all motions, which is Coulomb friction.
+    """
+    if arm.dof != 1:
+        return None
+    joint, vector = arm.joints[0], arm.links[0].inertia.vector
+    moment, _ = turned_moment(joint, vector, arm.gravity)
+    inertia, _ = turned_inertia(joint, vector)
+    g = float(np.linalg.norm(arm.gravity))
+    weight = moment**2 / (g * inertia) if min(g, inertia) > 0.0 else 0.0
+    return np.array([weight])
+
+
+def turned_moment(
+    joint: Joint, vector: Float[np.ndarray, " 10"], gravity: Float[np.ndarray, " 3"]
+) -> tuple[float, Float[np.ndarray, " 10"]]:
+    """Return the largest torque of gravity in [N m], and its derivative.
+
+    Args:
+        joint: That turns.
+        vector: Ten parameters of what it turns.
+        gravity: In [m/s²].
+    """
+    across = np.eye(3) - np.outer(joint.axis, joint.axis)
+    first = across @ (vector[1:4] - vector[0] * joint.anchor)
+    length = max(float(np.linalg.norm(first)), 1e-12)
+    g = float(np.linalg.norm(gravity))
+    by = np.zeros(10)
+    by[1:4] = g * (across @ first) / length
+    by[0] = -by[1:4] @ joint.anchor
+    return g * length, by
+
+
+def turned_inertia(
+    joint: Joint, vector: Float[np.ndarray, " 10"]
+) -> tuple[float, Float[np.ndarray, " 10"]]:
+    """Return the inertia about a joint's axis in [kg m²], and its derivative."""
+    x, y, z = joint.axis
+    by = np.zeros(10)
+    by[4:] = x * x, 2 * x * y, 2 * x * z, y * y, 2 * y * z, z * z
+    # About the axis through the anchor, not the frame's origin.
+    a = np.eye(3) - np.outer(joint.axis, joint.axis)
+    by[1:4] = -2.0 * (a @ joint.anchor)
+    by[0] = float(joint.anchor @ a @ joint.anchor)
+    return float(by @ vector), by
 
 
 def _block(
@@ -515,6 +567,8 @@ def _one_joint(
         bodies=rows,
         mask=motion.mask[:, j : j + 1],
         warmth=motion.warmth[j : j + 1],
+        carried=None if motion.carried is None else motion.carried[j : j + 1],
+        mounted=None if motion.mounted is None else motion.mounted[j : j + 1],
         rounding=motion.rounding[j : j + 1],
         load_time=load_time,
     )

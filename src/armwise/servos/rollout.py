@@ -57,6 +57,7 @@ NUMBERS = (
     "load_static", "load_square", "start_up", "heating",
     "inertial_load", "load_stiction", "creep_speed", "limited_damping",
     "stribeck_shape", "feedback_delay", "braking_speed", "coasting_static",
+    "bearing",
 )  # fmt: skip
 """Rows of the table that the C program takes of every servo, in its order."""
 
@@ -92,6 +93,9 @@ class ServoMotion:
         warmth: How far each motor is above 25 °C in [K]; 0 where that is not measured.
         rounding: Half of each encoder's step in [rad].
         load_time: Stamps in [s] of a `LOAD` over time, if not the samples'.
+        carried: Weight in [N] on the bearings of each joint; None: not known.
+        mounted: How far the load of each joint is put on beyond the servos' zeros, in
+            [rad]; None: not at all.
     """
 
     name: str
@@ -105,6 +109,8 @@ class ServoMotion:
     warmth: Float[np.ndarray, " dof"]
     rounding: Float[np.ndarray, " dof"]
     load_time: Float[np.ndarray, " rows"] | None = None
+    carried: Float[np.ndarray, " dof"] | None = None
+    mounted: Float[np.ndarray, " dof"] | None = None
 
     @cached_property
     def period(self) -> float:
@@ -225,7 +231,8 @@ class MotionArrays:
         goals: Joints × samples of every motion, one after another.
         powered: Of every sample.
         starts: First positions.
-        warmth: Of every joint in [K].
+        conditions: Of every motion, its joints' warmth in [K], what their bearings
+            carry in [N], and zeros of their mountings in [rad].
         bodies: Of every motion, or of every step where they vary.
         used: 1 where a sample of the first joint counts.
         q: Its measured positions.
@@ -239,7 +246,7 @@ class MotionArrays:
     goals: np.ndarray
     powered: np.ndarray
     starts: np.ndarray
-    warmth: np.ndarray
+    conditions: np.ndarray
     bodies: np.ndarray
     used: np.ndarray
     q: np.ndarray
@@ -263,13 +270,20 @@ def motion_arrays(motions: Sequence[ServoMotion]) -> MotionArrays:
         goals=np.concatenate([m.goals.T.ravel() for m in motions]),
         powered=np.concatenate([m.powered for m in motions]),
         starts=np.concatenate([m.q[0] for m in motions]),
-        warmth=np.concatenate([m.warmth for m in motions]),
+        conditions=np.concatenate([x for m in motions for x in _conditions(m)]),
         bodies=np.concatenate(bodies),
         used=np.concatenate([m.mask[:, 0] for m in motions]).astype(float),
         q=np.concatenate([m.q[:, 0] for m in motions]),
         weights=np.array([m.weight for m in motions]),
         rounding=np.array([rounding_of(motions)]),
     )
+
+
+def _conditions(motion: ServoMotion) -> list[np.ndarray]:
+    """Return the warmth of every joint, what its bearings carry, and its mounting."""
+    others = (motion.carried, motion.mounted)
+    nothing = np.zeros_like(motion.warmth)
+    return [motion.warmth, *(nothing if x is None else x for x in others)]
 
 
 LOST = 1e3
@@ -377,7 +391,7 @@ class Roller:
         rows = [
             drive_rows(tables), servo_rows(tables), floors, _limits(timing),
             timing[:, -self.dof :].mean(1), arrays.clock, arrays.stamps, arrays.goals,
-            arrays.powered, arrays.starts, arrays.warmth,
+            arrays.powered, arrays.starts, arrays.conditions,
             arrays.bodies if bodies is None else np.concatenate(bodies), out,
         ]  # fmt: skip
         # Set-points at the ends of steps, their means, power; power again by itself. Of

@@ -111,6 +111,11 @@ class Servo:
         is_truncated: Whether commands reach the servos truncated to their ticks.
         gains: Gain registers they were identified with, the first recording's first:
             stiffness is then that of one unit. Empty where none were named.
+        known_loads: Of every load and gain that they were identified with: the
+            register, gravity moment in [N m] and inertia in [kg m²] as these servos
+            find them, and the true ones; None where `load_error` is.
+        mountings: Of one joint, loads that it was identified with, and how far beyond
+            its zero each was put on, in [rad].
         notes: What the user should know.
         mismatches: What says that the logs are of another arm than the description.
     """
@@ -128,6 +133,8 @@ class Servo:
     floor: Floor | None = None
     is_truncated: bool = True
     gains: tuple[float, ...] = ()
+    known_loads: Float[np.ndarray, "loads 5"] | None = None
+    mountings: tuple[tuple[Float[np.ndarray, " 10"], float], ...] = ()
     notes: tuple[str, ...] = ()
     mismatches: tuple[str, ...] = ()
 
@@ -168,7 +175,14 @@ class Servo:
             1.0 if gain is None else gain,
             is_truncated=self.is_truncated,
         )
-        return signed(motion, self.signs)
+        return replace(signed(motion, self.signs), mounted=self._mounted(used))
+
+    def _mounted(self, arm: Arm) -> Float[np.ndarray, " one"] | None:
+        """Return how far beyond the zero a load is put on, if it is a known one."""
+        load = arm.links[-1].inertia.vector
+        # What files of descriptions round.
+        known = [z for x, z in self.mountings if np.allclose(x, load, rtol=1e-6)]
+        return np.array(known[:1]) if known else None
 
     def with_gain(self, register: float) -> Servo:
         """Return the servos with this in their gain register, as others have them.
@@ -584,7 +598,13 @@ def servo_to_dict(servo: Servo) -> dict[str, Any]:
         "floor": None if servo.floor is None else floor_to_dict(servo.floor, servo.arm),
         "truncated_commands": servo.is_truncated,
         "gains": list(servo.gains),
+        "mountings": [
+            {"load": load.tolist(), "zero": zero} for load, zero in servo.mountings
+        ],
         "record_next": list(servo.record_next()),
+        "known_loads": (
+            None if servo.known_loads is None else servo.known_loads.tolist()
+        ),
         "load_error": None if servo.load_error is None else list(servo.load_error),
         "notes": list(servo.notes),
         "mismatches": list(servo.mismatches),
@@ -641,6 +661,8 @@ def read_servo(path: str | Path) -> Servo:
         is_truncated = bool(plain.get("truncated_commands", True))
         named = plain.get("gains", [])
         gains = tuple(gain_registers(named, len(named)))
+        known_loads = _known_loads(plain.get("known_loads"))
+        mountings = tuple(_mounting(own) for own in plain.get("mountings", []))
         ground = plain.get("floor")
         floor = None if ground is None else floor_from_dict(ground, arm)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -651,7 +673,8 @@ def read_servo(path: str | Path) -> Servo:
     return Servo(
         arm, signs, values, std, simple, elements, contact=contact,
         load_error=load_error, scatter=scatter, floor=floor, is_truncated=is_truncated,
-        gains=gains, notes=notes, mismatches=mismatches,
+        gains=gains, known_loads=known_loads, mountings=mountings, notes=notes,
+        mismatches=mismatches,
     )  # fmt: skip
 
 
@@ -661,6 +684,29 @@ def _values(
     """Return every parameter; files of earlier versions lack what servos grew since."""
     lacking = {k: [None] * dof for k in PARAMETERS if k not in CORE}
     return {k: _array((lacking | dict(plain))[k], dof, k) for k in PARAMETERS}
+
+
+def _known_loads(
+    plain: Sequence[Sequence[float]] | None,
+) -> Float[np.ndarray, "loads 5"] | None:
+    if plain is None:
+        return None
+    loads = np.array(plain, float)
+    # Loads have logarithms.
+    if (
+        loads.ndim != 2
+        or loads.shape[1] != 5
+        or not (np.isfinite(loads) & (loads > 0)).all()
+    ):
+        raise ArgumentError("its known loads are not five positive numbers each")
+    return loads
+
+
+def _mounting(plain: Mapping[str, Any]) -> tuple[np.ndarray, float]:
+    load, zero = np.array(plain["load"], float), float(plain["zero"])
+    if load.shape != (10,) or not np.isfinite([*load, zero]).all():
+        raise ArgumentError("its mountings are not ten numbers of a load and a zero")
+    return load, zero
 
 
 def _scatter(plain: Mapping[str, Any]) -> ServoScatter:

@@ -358,7 +358,9 @@ TORQUE_UNITS = {
 """Units of what grows with a servo's torques."""
 
 
-_PER_LOAD = ("driving", "back_driven", "load_static", "load_square", "load_stiction")
+_PER_LOAD = (
+    "driving", "back_driven", "load_static", "load_square", "load_stiction", "bearing",
+)  # fmt: skip
 """Friction per load."""
 
 
