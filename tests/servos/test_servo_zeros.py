@@ -170,6 +170,16 @@ def test_a_wall_is_found_beside_a_table_that_holds_all_joints_elsewhere(robot):
     assert found["upper"] == pytest.approx(0.6, abs=2e-3)
 
 
+def test_a_wall_is_found_beside_what_holds_the_joint_elsewhere(robot):
+    """However long it is held there, alone: no joint goes beyond its wall."""
+    course, joints = on_their_way(robot, rig.truth(robot, upper=0.6))
+    course.mask_contact(joints)
+    one, _ = joints
+    one.motions = [replace(m, mask=m.mask & (m.q > 0.45)) for m in one.motions]
+    found = course.find_walls(one, one.fits[0], joints)
+    assert found["upper"] == pytest.approx(0.6, abs=2e-3)
+
+
 def test_only_zeros_that_are_told_from_none_are_moved(robot):
     servo = with_zeros(robot, [0.0, 0.2])
     motions = [servo.motion(rig.recording(servo, seed)) for seed in range(5)]

@@ -65,6 +65,12 @@ Spans = list[tuple[int, tuple[int, int]]]
 """Windows: the number of a motion, and the rows from and to which they go."""
 
 
+# Judgement: how far a joint goes in some tenths of a second, on its way there and back.
+_NEAR_WALL = 0.1
+"""Distance in [rad] of rows that are held from the farthest that a joint goes, within
+which they are those of a wall."""
+
+
 @dataclass
 class ServoJoint:
     """One joint on its way: its motions, windows in two halves, and fits so far.
@@ -393,6 +399,10 @@ class JointMotions:
             ]
             # A wall stops its own joint; what the hand touches holds several at once.
             there = q[np.concatenate(held) & ~others]
+            # No joint goes beyond its wall: what holds it elsewhere, for however long,
+            # says nothing of that. Judgement: a thousandth of the rows may be spikes.
+            farthest = side * float(np.percentile(side * q, 99.9))
+            there = there[np.abs(there - farthest) < _NEAR_WALL]
             # Judgement: half a second against it.
             rows = round(0.5 / float(np.median(np.diff(joint.motions[0].time))))
             if len(there) < rows:
