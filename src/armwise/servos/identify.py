@@ -574,8 +574,8 @@ class _Identification(JointMotions):
             starts += valleys
             starts += evened(starts, joint.names)
             starts = self._lowest_first(joint, starts)
-            rest = [without(values, joint.names) for values in joint.passed]
-            joint.valleys = self._other_valleys(joint, [*starts[2:], *rest])
+            passed = [without(values, joint.names) for values in joint.passed]
+            joint.valleys = self._other_valleys(joint, [*starts[2:], *passed])
             starts = starts[:2]
         if "stribeck_shape" in joint.names:
             # Between shapes there are valleys, too.
@@ -779,10 +779,10 @@ class _Identification(JointMotions):
             used = np.array([joint.motions[k].mask.mean() for joint in joints])
             if np.any(used < 1.0):
                 contact[name] = 1.0 - used
-        found = loads_found_again(servo, self.motions, self.arms)
-        doubts = None if found is None else known_load_errors(found)
-        if found is not None:
-            self.mismatches += misdescribed_loads(found)
+        loads = loads_found_again(servo, self.motions, self.arms)
+        doubts = None if loads is None else known_load_errors(loads)
+        if loads is not None:
+            self.mismatches += misdescribed_loads(loads)
         scatter = tuple(
             ServoScatter(
                 fit.names,
@@ -794,7 +794,7 @@ class _Identification(JointMotions):
         )
         servo = replace(
             servo, scatter=scatter, fit=errors, contact=contact, load_error=doubts,
-            known_loads=None if doubts is None else found,
+            known_loads=None if doubts is None else loads,
             mismatches=tuple(self.mismatches),
         )  # fmt: skip
         return _with_allowed_spread(servo, self.motions)

@@ -414,8 +414,8 @@ class _Problem:
         if known is None:
             return np.ones(2), 0.0
         gain = float(np.exp(np.mean([np.log(m.gain) for m in self.motions])))
-        found = gain, self.gravity_moment(total)[0], self.inertia(total)[0]
-        trend, beyond = load_trend(known, np.array([found]))
+        estimate = gain, self.gravity_moment(total)[0], self.inertia(total)[0]
+        trend, beyond = load_trend(known, np.array([estimate]))
         return np.exp(-trend[0]), float(beyond[0])
 
     def gravity_moment(self, total: np.ndarray) -> tuple[float, np.ndarray]:
@@ -485,16 +485,16 @@ def loads_found_again(
         problem = _Problem(servo.on(arm), [motions[k] for k in used], int(differing[0]))
         load = problem.answer(*problem.solve())
         true = arm.links[int(differing[0])].inertia.vector
-        found = (load.gravity_moment, load.inertia)
+        estimate = (load.gravity_moment, load.inertia)
         known = problem.gravity_moment(true)[0], problem.inertia(true)[0]
         # An inertia below zero has no ratio to the true one, and says nothing.
-        if min(*found, *known) > 0.0:
-            rows.append((motions[group[0]].gain, *found, *known))
+        if min(*estimate, *known) > 0.0:
+            rows.append((motions[group[0]].gain, *estimate, *known))
     return np.array(rows).reshape(-1, 5)
 
 
 def known_load_errors(
-    found: Float[np.ndarray, "loads 5"],
+    table: Float[np.ndarray, "loads 5"],
 ) -> tuple[float, float] | None:
     """Return how far gravity moments and inertias of loads are off, relative.
 
@@ -502,16 +502,16 @@ def known_load_errors(
     None of fewer than three loads.
 
     Args:
-        found: Of `loads_found_again`.
+        table: Of `loads_found_again`.
     """
-    loads = np.unique(found[:, 3:], axis=0)
+    loads = np.unique(table[:, 3:], axis=0)
     if len(loads) < 3:
         return None
     off = []
     for load in loads:
-        is_own = (found[:, 3:] == load).all(axis=1)
-        own = found[is_own]
-        trend, _ = load_trend(found[~is_own], own[:, :3])
+        is_own = (table[:, 3:] == load).all(axis=1)
+        own = table[is_own]
+        trend, _ = load_trend(table[~is_own], own[:, :3])
         off.append(np.log(own[:, 1:3] / load) - trend)
     from scipy.stats import t
 
@@ -527,14 +527,14 @@ _ANOTHER = 2.0
 """Factor by which a load is off, beside the others, that is not the one described."""
 
 
-def misdescribed_loads(found: Float[np.ndarray, "loads 5"]) -> list[str]:
+def misdescribed_loads(table: Float[np.ndarray, "loads 5"]) -> list[str]:
     """Name loads that servos find to be others than their descriptions say.
 
     Args:
-        found: Of `loads_found_again`.
+        table: Of `loads_found_again`.
     """
-    loads = np.unique(found[:, 3:], axis=0)
-    rows = [found[(found[:, 3:] == load).all(axis=1)] for load in loads]
+    loads = np.unique(table[:, 3:], axis=0)
+    rows = [table[(table[:, 3:] == load).all(axis=1)] for load in loads]
     ratios = np.array([np.median(own[:, 1] / own[:, 3]) for own in rows])
     ratios /= np.median(ratios) if len(ratios) else 1.0
     is_another = np.abs(np.log(ratios)) > np.log(_ANOTHER)
@@ -552,7 +552,7 @@ _TREND_STD = 0.3
 
 
 def load_trend(
-    found: Float[np.ndarray, "loads 5"], asked: Float[np.ndarray, "others 3"]
+    table: Float[np.ndarray, "loads 5"], asked: Float[np.ndarray, "others 3"]
 ) -> tuple[Float[np.ndarray, "others 2"], Float[np.ndarray, " others"]]:
     """Return how far moments and inertias of loads are off, as known ones are.
 
@@ -561,18 +561,18 @@ def load_trend(
     known loads it is that at their edge: trends do not go on.
 
     Args:
-        found: Of `loads_found_again`.
+        table: Of `loads_found_again`.
         asked: Gain registers, moments and inertias found of others.
 
     Returns:
         The trend, and how far each of the others is outside the known ones.
     """
-    known, others = _coordinates(found[:, :3]), _coordinates(asked)
+    known, others = _coordinates(table[:, :3]), _coordinates(asked)
     mean = known.mean(axis=0)
     X = np.column_stack([np.ones(len(known)), known - mean])
     inside = np.clip(others, known.min(axis=0), known.max(axis=0))
     trend = []
-    for y in np.log(found[:, 1:3] / found[:, 3:]).T:
+    for y in np.log(table[:, 1:3] / table[:, 3:]).T:
         # A plane through few loads that scatter is held near none at all.
         ridge = max(float(np.mean(y**2)) / _TREND_STD**2, 1e-9)
         slopes = np.linalg.solve(X.T @ X + ridge * np.eye(4), X.T @ y)
