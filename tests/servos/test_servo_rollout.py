@@ -244,6 +244,10 @@ def test_mujoco_stops_at_the_same_wall(robot, tmp_path: Path, has_plain):
     assert np.abs(servo.predict(log) - ours).max() > 0.05
     assert theirs[:, 1].max() < walls[1] + 0.01
     assert np.abs(ours - theirs).mean() < 1e-3
+    # Nor is the other joint moved by an acceleration that the wall prevents.
+    is_stopped = ours[:, 1] > walls[1] - 1e-3
+    assert is_stopped.sum() > 10
+    assert np.abs(ours - theirs)[is_stopped, 0].mean() < 2e-3
 
 
 @pytest.mark.parametrize("up", [[0.0, 0.0, 1.0], [0.0, 0.6, 0.8]])

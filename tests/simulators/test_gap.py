@@ -324,7 +324,8 @@ def test_free_runs_begin_as_stretched_and_warm_as_the_log_was(truth):
     # With the numbers of the robot itself.
     values = np.concatenate([truth.parameters, [stretched[1], warm[1]]])
     gap = measure_gap(replace(fitted, all_parameters=values), [robot])
-    assert np.all(1e3 * gap.position_error < 1.0)
+    # Milliradians; runs that begin relaxed and cold end many times as far away.
+    assert np.all(1e3 * gap.position_error < 3.0)
 
 
 @pytest.mark.parametrize("bandwidth", [None, 1.0, 400.0])
