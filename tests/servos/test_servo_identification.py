@@ -629,7 +629,7 @@ def grown(tmp_path, **limits):
         values["armature"] -= float(half_step_inertia(np.array(values["damping"])))
         joint.halves, joint.fits = course.windows(joint), [values] * 2
         joint.names = (*CORE, *limits)
-    random = np.random.default_rng(0)
+    random = [np.random.default_rng(k) for k in range(len(joints))]
     return joints, Growth(course.roller, joints, motions, CORE, random, course.progress)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -497,3 +498,30 @@ def test_the_same_runs_have_the_same_digits(robot):
 
 def test_every_parameter_can_be_fitted_at_once():
     assert len(PARAMETERS) <= MOST_NAMES
+
+
+def test_what_fails_beside_others_stops_them_and_leaves_the_roller_as_it_was(robot):
+    servo = rig.truth(robot)
+    motion, roller = servo.motion(rig.recording(servo, 1)), Roller(robot)
+
+    def work(number):
+        if number == 0:
+            raise ValueError("a mistake")
+        # Without an end, unless rollouts are stopped.
+        while True:
+            roller.run([motion], servo.table)
+
+    with pytest.raises(ValueError, match="a mistake"):
+        roller.each(work, range(4))
+    (again,) = roller.each(lambda m: roller.run([m], servo.table)[0], [motion])
+    assert np.array_equal(again[0], servo.rollouts([motion])[0])
+
+
+def test_things_done_side_by_side_stay_in_order_and_are_reported_in_this_thread():
+    seen = []
+
+    def report(done):
+        seen.append((done, threading.get_ident()))
+
+    assert Roller(None).each(lambda k: k * k, range(5), report) == [0, 1, 4, 9, 16]
+    assert seen == [(k / 5, threading.get_ident()) for k in range(5)]

@@ -6,7 +6,7 @@ table of servos in one motion, and the sums over its errors are made there, too.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,8 +16,10 @@ from armwise.arms import Arm
 from armwise.dynamics import Mechanism
 from armwise.programs import Memory, device, fill
 from armwise.servos.rollout import (
+    Item,
     MotionArrays,
     NormalSums,
+    Result,
     Roller,
     ServoMotion,
     ServoTables,
@@ -85,6 +87,19 @@ class CudaRoller(Roller):
         self._module = self._device.compile(kernel_source(self.mechanism))
         self._memory: dict[str, Memory] = {}
         self._uploaded: MotionArrays | None = None
+
+    def each(
+        self,
+        function: Callable[[Item], Result],
+        items: Sequence[Item],
+        report: Callable[[float], None] = lambda done: None,
+    ) -> list[Result]:
+        """Return the same, one after another: they share the device's memory."""
+        results: list[Result] = []
+        for item in items:
+            report(len(results) / len(items))
+            results.append(function(item))
+        return results
 
     def normals(
         self,

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from armwise.progress import Progress
+from armwise.progress import Progress, part_of
 from armwise.servos.fit import (
     SCATTER,
     Prior,
@@ -123,7 +123,7 @@ class Growth:
         joints: Those that move, their core fitted; their models are what grows.
         motions: Of the whole arm.
         core: What every servo has.
-        random: Generator of starting points.
+        random: Generators of starting points, one per joint of the arm.
         progress: Called with what is being done.
         reload: Loads joints by what the models of the others do.
 
@@ -138,7 +138,7 @@ class Growth:
         joints: Sequence[ServoJoint],
         motions: Sequence[ServoMotion],
         core: tuple[str, ...],
-        random: np.random.Generator,
+        random: Sequence[np.random.Generator],
         progress: Progress,
         reload: Callable[[], None] = lambda: None,
     ) -> None:
@@ -155,12 +155,11 @@ class Growth:
 
     def elements(self) -> tuple[ServoElement, ...]:
         """Find every joint's model; return what each element was worth."""
-        for joint in self.joints:
-            self._begin(joint)
+        report = part_of(self.progress, "set-points", 0.35, 0.4)
+        self.roller.each(self._begin, self.joints, report)
         self.reload()
         self.lower_valleys("other servos", 0.4)
-        for joint in self.joints:
-            self._drop_idle(joint)
+        self.roller.each(self._drop_idle, self.joints)
         # What an element is worth depends on the others: of few joints refused ones are
         # tried again, of one until none is added.
         shown = [n for n in ELEMENTS if n not in _FIRST and self._is_shown(n)]
@@ -189,14 +188,15 @@ class Growth:
         self._release()
         if len(self.joints) > 1:
             self.verdicts["shared values"] = self._share()
-        for joint in self.joints:
-            # What was taken away, the others make up for.
-            joint.best = self._lowest(joint, joint.names, joint.models, 2 * self.steps)
+        self.roller.each(self._make_up, self.joints)
         return tuple(self.verdicts.values())
+
+    def _make_up(self, joint: ServoJoint) -> None:
+        """Let a model make up for what was taken away."""
+        joint.best = self._lowest(joint, joint.names, joint.models, 2 * self.steps)
 
     def _begin(self, joint: ServoJoint) -> None:
         """Fit a joint's core, and all that other elements are mistaken for."""
-        self.progress("set-points", 0.35 + 0.05 * joint.number / self.dof)
         joint.core, joint.held = dict(joint.fits[0]), ()
         names = (*self.core, *joint.limits)
         bare = without(joint.core, names)
@@ -215,7 +215,8 @@ class Growth:
 
     def _release(self) -> None:
         """Let halves have set-points of their own, to tell how far apart they end."""
-        for joint in self.joints:
+
+        def release(joint: ServoJoint) -> None:
             joint.held = ()
             joint.fits = [
                 self._fitted(joint, side, [values], self.steps).values
@@ -224,6 +225,8 @@ class Growth:
             self.errors[joint.number] = self._left_out(joint, joint.fits)
             # What is new to a model may be its set-point, too.
             joint.left_out_ratio = self.left_out_ratio(joint)
+
+        self.roller.each(release, self.joints)
 
     def _few(self, joint: ServoJoint) -> list[ServoMotion]:
         """Return windows that tell most starts to lead nowhere."""
@@ -300,18 +303,23 @@ class Growth:
         best = sorted(self.joints, key=lambda j: ratios[j.number])
         exact = [j for j in self.joints if self._is_exact(j)]
         self._refit(exact)
-        for joint in [j for j in self.joints if j not in exact]:
-            self.progress(what, done)
-            others = [models[j.number][0] for j in best if j is not joint]
+
+        def descend(joint: ServoJoint) -> None:
+            alike = [models[j.number][0] for j in best if j is not joint]
             own = models[joint.number]
             starts = [
                 *own,
-                *shaken(own[0], joint.names, self.random, self.draws),
-                *borrowed(own[0], joint.names, others),
+                *shaken(own[0], joint.names, self.random[joint.number], self.draws),
+                *borrowed(own[0], joint.names, alike),
             ]
             if self.dof > 1:
                 starts += evened(own[:1], joint.names)
             self._descend(joint, starts, 6)
+
+        others = [j for j in self.joints if j not in exact]
+        self.roller.each(
+            descend, others, part_of(self.progress, what, done, done + 0.05)
+        )
         self.lend_limits()
 
     def lend_limits(self) -> None:
@@ -363,28 +371,34 @@ class Growth:
         Of the many elements tried some pass by chance, and some only stood for others
         that came later.
         """
-        for joint in self.joints:
-            self._drop_idle(joint)
+        self.progress("what is not needed", 0.78)
+        self.roller.each(self._drop_idle, self.joints)
         for element in _FIRST[:2]:
             self._drop_from_all(element)
         for element in reversed(_FIRST[2:]):
             self._reconsider(element)
         if any(joint.limits for joint in self.joints):
             self._reconsider("torque limit")
-        for joint in self.joints:
-            self.progress("what is not needed", 0.8)
-            self._drop_vague(joint)
-            for element in reversed(ELEMENTS):
-                self._drop_unshown(joint, element)
-            self._drop_vague(joint)
-            self._drop_idle(joint)
+        report = part_of(self.progress, "what is not needed", 0.79, 0.8)
+        self.roller.each(self._strip, self.joints, report)
+
+    def _strip(self, joint: ServoJoint) -> None:
+        """Take away what a joint's windows do not show."""
+        self._drop_vague(joint)
+        for element in reversed(ELEMENTS):
+            self._drop_unshown(joint, element)
+        self._drop_vague(joint)
+        self._drop_idle(joint)
 
     def _refit(self, joints: Sequence[ServoJoint]) -> None:
         """Fit joints anew, whose loads are others now."""
-        for joint in joints:
+
+        def refit(joint: ServoJoint) -> None:
             joint.best = self._lowest(joint, joint.names, joint.fits, 2 * self.steps)
             joint.fits = self._halved(joint, joint.names, joint.best, self.steps)
             self.errors[joint.number] = self._left_out(joint, joint.fits)
+
+        self.roller.each(refit, joints)
 
     def _shapes(self) -> None:
         """Let the fall of Stribeck friction with speed take another shape.
@@ -392,8 +406,8 @@ class Growth:
         Where that predicts other motions better; before models are rid of what it was
         mistaken for.
         """
-        for joint in [j for j in self.joints if "stribeck_speed" in j.names]:
-            self.progress("Stribeck friction", 0.78)
+
+        def shape(joint: ServoJoint) -> None:
             names = _joined(joint.names, ["stribeck_shape"])
             starts = shape_starts(joint.fits[0])
             best = self._lowest(joint, names, starts, 2 * self.steps)
@@ -403,6 +417,10 @@ class Growth:
             if before - after > max(WORTH * before, _SURE * doubt(old - new)):
                 joint.names, joint.fits, joint.best = names, fits, best
                 self.errors[joint.number] = after
+
+        self.progress("Stribeck friction", 0.76)
+        falling = [j for j in self.joints if "stribeck_speed" in j.names]
+        self.roller.each(shape, falling)
 
     def _drop_vague(self, joint: ServoJoint) -> None:
         """Take away what is so high that a factor of e higher is the same.
@@ -457,18 +475,24 @@ class Growth:
         """Take an element of all servos' firmware from all joints, if none needs it."""
         name = ELEMENTS[element][0]
         own = [j for j in self.joints if name in j.names]
-        trials, rows, evidence = {}, [], 0.0
-        for joint in own:
+
+        def bare(
+            joint: ServoJoint,
+        ) -> tuple[tuple[str, ...], list[dict[str, float]], float, np.ndarray]:
             names = meaningful([n for n in joint.names if n != name])
             starts = [without_derivative(without(v, names), v)
                       for v in joint.fits]  # fmt: skip
             best = self._lowest(joint, names, starts, 2 * self.steps)
             fits = self._halved(joint, names, best, self.steps)
-            trials[joint.number] = names, fits, self._left_out(joint, fits)
-            evidence += self._evidence(joint, names, best)
-            rows.append(np.subtract(*self._window_errors(joint, fits, joint.fits)))
+            errors = self._window_errors(joint, fits, joint.fits)
+            return names, fits, self._evidence(joint, names, best), errors
+
+        trials = self.roller.each(bare, own)
+        evidence = sum(trial[2] for trial in trials)
+        rows = [np.subtract(*trial[3]) for trial in trials]
         before = sum(self.errors[j.number] for j in own)
-        after = sum(t[2] for t in trials.values())
+        errors = [_mean(trial[3][0]) for trial in trials]
+        after = sum(errors)
         # Beyond doubt, too: it trades with delay and damping.
         sure = _SURE * doubt(np.concatenate(rows)) * len(own) if rows else 0.0
         is_needed = after - before > max(WORTH * before, sure) or evidence > 0.0
@@ -480,8 +504,8 @@ class Growth:
         )
         if is_needed:
             return
-        for joint in own:
-            joint.names, joint.fits, error = trials[joint.number]
+        for joint, trial, error in zip(own, trials, errors, strict=True):
+            joint.names, joint.fits = trial[:2]
             self.errors[joint.number] = error
 
     def reconsidered(self, element: str) -> tuple[ServoElement, ...]:
@@ -494,8 +518,9 @@ class Growth:
         """Take an element away from the joints that do not need it."""
         added = set(ELEMENTS[element])
         errors = dict(self.errors)
-        for joint in [j for j in self.joints if added & set(j.names)]:
-            errors[joint.number] = self._drop(joint, ELEMENTS[element])
+        own = [j for j in self.joints if added & set(j.names)]
+        dropped = self.roller.each(lambda j: self._drop(j, ELEMENTS[element]), own)
+        errors |= {j.number: error for j, error in zip(own, dropped, strict=True)}
         is_needed = any(added & set(j.names) for j in self.joints)
         self.verdicts[element] = ServoElement(
             element,
@@ -600,10 +625,13 @@ class Growth:
         if not lacking:
             return
         before = self._mean_error()
-        trials = {j.number: self._with(j, added) for j in lacking}
-        rows = {
-            j.number: self._window_errors(j, j.fits, trials[j.number]) for j in lacking
-        }
+        numbers = [j.number for j in lacking]
+        grown = self.roller.each(lambda j: self._with(j, added), lacking)
+        trials = dict(zip(numbers, grown, strict=True))
+        both = self.roller.each(
+            lambda j: self._window_errors(j, j.fits, trials[j.number]), lacking
+        )
+        rows = dict(zip(numbers, both, strict=True))
         after = {number: _mean(new) for number, (_, new) in rows.items()}
         least = {
             j.number: max(
@@ -659,19 +687,23 @@ class Growth:
 
     def _sharing(self) -> list[list[dict[str, float]]]:
         """Return the fits of both halves, all joints' servos taken to be alike."""
-        sides = []
-        for side in (0, 1):
-            own = [self._fitted(j, side, [j.fits[side]], 1) for j in self.joints]
-            prior = shared_values(own)
-            sides.append(
-                [
-                    fit_alike(
-                        self.roller, j.halves[side], j.fits[side], j.names, 4, prior
-                    ).values
-                    for j in self.joints
-                ]
-            )
+        sides = [self._alike(side) for side in (0, 1)]
         return [list(pair) for pair in zip(*sides, strict=True)]
+
+    def _alike(self, side: int) -> list[dict[str, float]]:
+        """Return the joints' fits of one half, their servos taken to be alike."""
+        own = self.roller.each(
+            lambda j: self._fitted(j, side, [j.fits[side]], 1), self.joints
+        )
+        prior = shared_values(own)
+        return self.roller.each(
+            lambda j: (
+                fit_alike(
+                    self.roller, j.halves[side], j.fits[side], j.names, 4, prior
+                ).values
+            ),
+            self.joints,
+        )
 
     def _fitted(
         self,

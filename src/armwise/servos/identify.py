@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 from armwise.arms import Arm
 from armwise.dynamics import Dynamics
 from armwise.errors import ArgumentError, NotIdentifiable, RecordingError
-from armwise.progress import Progress
+from armwise.progress import Progress, part_of
 from armwise.recordings import ERROR_LEVELS, Recording, error_within
 from armwise.servos.cuda import CudaRoller
 from armwise.servos.doubts import (
@@ -235,7 +235,8 @@ class _Identification(JointMotions):
     ) -> None:
         super().__init__(arms, motions, roller, progress)
         self.signs, self.starts = signs, draws[1]
-        self.random = np.random.default_rng(draws[0])
+        seeds = np.random.SeedSequence(draws[0]).spawn(self.dof)
+        self.random = [np.random.default_rng(seed) for seed in seeds]
         self.coasts = any(bool((m.powered < 0.5).any()) for m in motions)
         # Nothing is known of a motor that is never off.
         off = ("coasting", "release") if self.coasts else ()
@@ -287,38 +288,38 @@ class _Identification(JointMotions):
 
     def _core(self, joints: list[ServoJoint]) -> None:
         """Fit what every servo has, from many starts."""
-        near: list[float] = []
         for joint in joints:
-            self.progress("starting points", 0.3 * joint.number / self.dof)
             joint.halves = self.windows(joint)
-            windows = joint.windows
-            if not joint.moves:
-                continue
-            around = StartRange(
-                float(self.inertia[joint.number]),
-                float(np.median([m.gain for m in joint.motions])),
-                max((fastest(w) for w in windows), default=1.0),
-                self.coasts,
-            )
-            starts = drawn_starts(around, absent(), self.random, self.starts)
-            # A few windows are enough to reject most of the starts, and then most of
-            # what they lead to.
-            few = joint.few(8)
-            if isinstance(self.roller, CudaRoller):
-                fits = self._polish(windows, starts, 12)
-            else:
-                fits = self._polish(few, best_starts(self.roller, few, starts, 8), 6)
-                fits = self._polish(windows, [fit.values for fit in fits[:2]], 6)
-            joint.fits = [fits[0].values] * 2
-            # Judgement: five percent of the cost are as good as the best.
-            near.append(
-                float(np.mean([fit.cost <= 1.05 * fits[0].cost for fit in fits]))
-            )
+        report = part_of(self.progress, "starting points", 0.0, 0.3)
+        near = self.roller.each(self._begun, [j for j in joints if j.moves], report)
         if isinstance(self.roller, CudaRoller):
             self.notes.append(
                 f"Of {self.starts} random starts of each joint's fit, "
                 f"{100.0 * min(near):.0f} % or more ended within 5 % of the best cost."
             )
+
+    def _begun(self, joint: ServoJoint) -> float:
+        """Fit a joint's core; return what part of its starts came to the best."""
+        windows = joint.windows
+        around = StartRange(
+            float(self.inertia[joint.number]),
+            float(np.median([m.gain for m in joint.motions])),
+            max((fastest(w) for w in windows), default=1.0),
+            self.coasts,
+        )
+        random = self.random[joint.number]
+        starts = drawn_starts(around, absent(), random, self.starts)
+        # A few windows are enough to reject most of the starts, and then most of
+        # what they lead to.
+        few = joint.few(8)
+        if isinstance(self.roller, CudaRoller):
+            fits = self._polish(windows, starts, 12)
+        else:
+            fits = self._polish(few, best_starts(self.roller, few, starts, 8), 6)
+            fits = self._polish(windows, [fit.values for fit in fits[:2]], 6)
+        joint.fits = [fits[0].values] * 2
+        # Judgement: five percent of the cost are as good as the best.
+        return float(np.mean([fit.cost <= 1.05 * fits[0].cost for fit in fits]))
 
     def _polish(
         self, windows: Sequence[ServoMotion], starts: Sequence[Values], iterations: int
@@ -347,12 +348,16 @@ class _Identification(JointMotions):
         if len(joints) < 2:
             return
         self.progress("other servos", 0.34)
-        fits = [
-            fit_servo(self.roller, j.windows, j.fits[0], self._first(j), iterations=1)
-            for j in joints
-        ]
+        fits = self.roller.each(
+            lambda j: fit_servo(
+                self.roller, j.windows, j.fits[0], self._first(j), iterations=1
+            ),
+            joints,
+        )
         prior = shared_values(fits, TORQUES)
-        for joint, fit in zip(joints, fits, strict=True):
+
+        def pull(pair: tuple[ServoJoint, ServoFit]) -> None:
+            joint, fit = pair
             starts = [fit.values]
             stiffness = np.exp(prior.mean.get("stiffness", np.nan))
             factor = float(stiffness / fit.values["stiffness"])
@@ -372,6 +377,8 @@ class _Identification(JointMotions):
             # gravity a first model drifts to where links weigh nothing beside torques.
             if alike < (ALIKE if len(starts) == 1 else 1.2) * own:
                 joint.prior, joint.fits = prior, [near.values] * 2
+
+        self.roller.each(pull, list(zip(joints, fits, strict=True)))
 
     def _untruncate(self, joints: Sequence[ServoJoint]) -> None:
         """Take commands as they were logged, if positions say so.
@@ -427,13 +434,15 @@ class _Identification(JointMotions):
         """Fit all rows of all motions, servos of one type pulled together."""
         moving = [joint for joint in joints if joint.moves]
         prior = None
-        nears = []
-        for joint in moving:
-            self.progress("all windows", 0.8 + 0.05 * joint.number / self.dof)
+
+        def all_windows(joint: ServoJoint) -> ServoFit:
             near = self._all_windows(joint)
             self._tell_apart(joint)
             joint.fits, joint.best = [near.values] * 2, near.values
-            nears.append(near)
+            return near
+
+        report = part_of(self.progress, "all windows", 0.8, 0.85)
+        nears = self.roller.each(all_windows, moving, report)
         growth.lend_limits()
         for k, joint in enumerate(moving):
             if joint.best is not nears[k].values:
@@ -447,12 +456,10 @@ class _Identification(JointMotions):
             self.reload(joints)
         if any(joint.is_alike for joint in moving):
             prior = shared_values(nears)
-        fits = []
-        for joint in joints:
-            self.progress("all motions", 0.85 + 0.13 * joint.number / self.dof)
+
+        def all_motions(joint: ServoJoint) -> ServoFit:
             if not joint.moves:
-                fits.append(self._still(joint, moving, shared_values(nears, TORQUES)))
-                continue
+                return self._still(joint, moving, shared_values(nears, TORQUES))
             start, names = joint.fits[0], joint.names
             joint.prior = prior if joint.is_alike else joint.prior
             if joint.is_alike and prior is not None:
@@ -469,7 +476,10 @@ class _Identification(JointMotions):
             doubt_derivative(self.roller, joint, start)
             fit = self._all_rows(joint, start)
             fit = in_any_form(joint, self._without_idle(joint, fit))
-            fits.append(resolved(self.roller, joint.motions, fit, joint.prior))
+            return resolved(self.roller, joint.motions, fit, joint.prior)
+
+        report = part_of(self.progress, "all motions", 0.85, 0.97)
+        fits = self.roller.each(all_motions, joints, report)
         self.plain = self._plain(joints, fits)
         return fits
 
@@ -685,21 +695,24 @@ class _Identification(JointMotions):
         """Fit what simulators can express, where that is not all."""
         if all(set(joint.names) <= set(EXPRESSIBLE) for joint in joints):
             return {}
-        servos = []
-        for joint, fit in zip(joints, fits, strict=True):
-            self.progress("for simulators", 0.98)
+        self.progress("for simulators", 0.97)
+
+        def simplify(pair: tuple[ServoJoint, ServoFit]) -> dict[str, float]:
+            joint, fit = pair
             # A joint that is never commanded has what the others have, beside its own.
             names = joint.names if joint.moves else EXPRESSIBLE
             expressible = [name for name in names if name in EXPRESSIBLE]
             simple = without(fit.values, expressible)
             # What Stribeck friction added at low speed is friction all the same.
             simple["coulomb"] += 0.5 * fit.values["static"]
-            if joint.moves:
-                simple = fit_servo(
-                    self.roller, joint.windows, simple, expressible, iterations=6,
-                    prior=joint.prior,
-                ).values  # fmt: skip
-            servos.append(simple)
+            if not joint.moves:
+                return simple
+            return fit_servo(
+                self.roller, joint.windows, simple, expressible, iterations=6,
+                prior=joint.prior,
+            ).values  # fmt: skip
+
+        servos = self.roller.each(simplify, list(zip(joints, fits, strict=True)))
         return {k: np.array([servo[k] for servo in servos]) for k in PARAMETERS}
 
     def _answer(

@@ -282,22 +282,21 @@ class JointMotions:
         Returns:
             Whether a limit of torque explains rows that seemed to be held.
         """
-        is_limited = False
-        for joint in joints:
-            self.progress("contact", 0.3)
-            if not joint.moves:
-                continue
-            runs = self._free_runs(joint, joint.model)
+        self.progress("contact", 0.3)
+
+        def mask(joint: ServoJoint) -> bool:
+            runs, is_limited = self._free_runs(joint, joint.model), False
             median = float(np.nanmedian(_errors(joint, runs)))
             held = _held_rows(joint, runs, median, is_sure=not first)
             if any(rows.any() for rows in held):
-                held, explains = self._beside_limit(joint, held, first, runs)
-                is_limited |= explains
+                held, is_limited = self._beside_limit(joint, held, first, runs)
             for k, m in enumerate(joint.motions):
                 sound = self.motions[k].mask[:, [joint.number]]
                 joint.motions[k] = replace(m, mask=sound & ~held[k][:, None])
             joint.halves = self.windows(joint)
-        return is_limited
+            return is_limited
+
+        return any(self.roller.each(mask, [j for j in joints if j.moves]))
 
     def _free_runs(self, joint: ServoJoint, values: Values) -> list[np.ndarray]:
         tables = tables_of(stacked([values]))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
-from threading import local
-from typing import TYPE_CHECKING, Any, ClassVar
+from threading import Lock, local
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -40,6 +40,9 @@ from armwise.programs import (
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
@@ -317,7 +320,8 @@ class Roller:
         self.dof = 1 if self.mechanism is None else self.mechanism.dof
         # Compilers take seconds, in which single joints already roll.
         self._compiling = threads().submit(_compiled, self.mechanism)
-        self._arrays: list[tuple[list[ServoMotion], MotionArrays]] = []
+        self._own = local()
+        self._is_stopped = False
 
     @property
     def _programs(self) -> _Programs:
@@ -358,13 +362,47 @@ class Roller:
     def arrays_of(self, motions: Sequence[ServoMotion]) -> MotionArrays:
         """Return motions side by side: the same windows serve many steps of a fit."""
         listed = list(motions)
-        for of, arrays in self._arrays:
+        recent: list[tuple[list[ServoMotion], MotionArrays]]
+        recent = getattr(self._own, "recent", [])
+        for of, arrays in recent:
             if of == listed:
                 return arrays
         arrays = motion_arrays(motions)
         # Judgement: both halves' windows take turns, and all of them are a third.
-        self._arrays = [(listed, arrays), *self._arrays[:2]]
+        self._own.recent = [(listed, arrays), *recent[:2]]
         return arrays
+
+    def each(
+        self,
+        function: Callable[[Item], Result],
+        items: Sequence[Item],
+        report: Callable[[float], None] = lambda done: None,
+    ) -> list[Result]:
+        """Return what a function gives of every item, which do not know each other.
+
+        Several at a time: a third of a joint's fit is Python's work, in which C has
+        time for the other joints'.
+
+        Args:
+            function: May roll motions out, but not call this.
+            items: Such as joints.
+            report: Called by this thread with the fraction that is done.
+        """
+        futures = [_fitters().submit(function, item) for item in items]
+        try:
+            results: list[Result] = []
+            for future in futures:
+                report(len(results) / len(futures))
+                results.append(future.result())
+            return results
+        except BaseException:
+            # Who presses Ctrl-C, or has made a mistake, does not wait for the others.
+            self._is_stopped = True
+            for future in futures:
+                future.cancel()
+            wait(futures)
+            self._is_stopped = False
+            raise
 
     def _free_runs(
         self,
@@ -376,7 +414,10 @@ class Roller:
     ) -> Float[np.ndarray, " numbers"]:
         """Return positions: tables × samples × joints of every motion."""
         count, motions = len(tables["stiffness"]), len(arrays.shape)
-        Roller.count += count * motions
+        if self._is_stopped:
+            raise CancelledError
+        with _counting:
+            Roller.count += count * motions
         # Tables that differ in other things than timing take one series together.
         timing, series = np.unique(timing_rows(tables), axis=0, return_inverse=True)
         if floors is None:
@@ -514,6 +555,15 @@ def threads() -> ThreadPoolExecutor:
     """Threads of all rollouts and loads: C and NumPy run without Python's lock."""
     return ThreadPoolExecutor(cores())
 
+
+@cache
+def _fitters() -> ThreadPoolExecutor:
+    """Threads that wait for those of rollouts, which must not wait for each other."""
+    return ThreadPoolExecutor(cores())
+
+
+_counting = Lock()
+"""Of those who add to `Roller.count`."""
 
 _rooms = local()
 """What each thread works in: memory that is new is slow until it has been touched."""
@@ -674,7 +724,9 @@ class _Programs:
         waiting = [threads().submit(work, k) for k in range(others)]
         work(others)
         for other in waiting:
-            other.result()
+            # Those that have not begun would find nothing left.
+            if not other.cancel():
+                other.result()
 
 
 @cache
