@@ -44,7 +44,8 @@ from armwise.servos.fit import (
     shared_values,
     standard_deviations,
 )
-from armwise.servos.growth import Growth, _by_chance, takers
+from armwise.servos.growth import Growth, takers
+from armwise.servos.halves import HalfFits, by_chance
 from armwise.servos.identify import _Identification, _told_best
 from armwise.servos.joints import JointMotions, ServoJoint
 from armwise.servos.model import CORE, PARAMETERS, absent, half_step_inertia
@@ -630,7 +631,8 @@ def grown(tmp_path, **limits):
         joint.halves, joint.fits = course.windows(joint), [values] * 2
         joint.names = (*CORE, *limits)
     random = [np.random.default_rng(k) for k in range(len(joints))]
-    return joints, Growth(course.roller, joints, motions, CORE, random, course.progress)
+    halves = HalfFits(course.roller, joints, robot.dof)
+    return joints, Growth(halves, motions, CORE, random, course.progress)
 
 
 def test_a_joint_in_a_false_valley_is_led_out_by_its_neighbour(tmp_path):
@@ -639,16 +641,16 @@ def test_a_joint_in_a_false_valley_is_led_out_by_its_neighbour(tmp_path):
     wrong = {"acceleration": 2e3, "delay": 0.06, "derivative": 0.0}
     astray.fits = [dict(values) | wrong for values in astray.fits]
     for joint in joints:
-        growth.errors[joint.number] = growth._left_out(joint, joint.fits)
-        joint.bare_error = 2.0 * growth.errors[joint.number]
+        growth.halves.errors[joint.number] = growth.halves.left_out(joint, joint.fits)
+        joint.bare_error = 2.0 * growth.halves.errors[joint.number]
     growth.draws = 0
-    before = dict(growth.errors)
+    before = dict(growth.halves.errors)
     growth.lower_valleys("other servos", 0.0)
     accelerations = [values["acceleration"] for values in astray.fits]
     assert accelerations == pytest.approx([15.0, 15.0], rel=0.05)
-    assert growth.errors[1] < 0.2 * before[1]
+    assert growth.halves.errors[1] < 0.2 * before[1]
     # The neighbour has nothing to learn from it.
-    assert growth.errors[0] == pytest.approx(before[0], rel=0.05)
+    assert growth.halves.errors[0] == pytest.approx(before[0], rel=0.05)
 
 
 @pytest.mark.parametrize(("own", "lent"), [(200.0, 15.0), (15.0, 5.0)])
@@ -671,20 +673,24 @@ def test_what_all_windows_show_is_not_cheap(tmp_path):
     joints, growth = grown(tmp_path, acceleration=15.0)
     joint = joints[0]
     bare = dict(joint.fits[0], acceleration=np.inf)
-    assert not growth._is_cheap(joint, CORE, bare)
-    assert growth._is_cheap(joint, CORE, dict(joint.fits[0]))
+    assert not growth.pruning._is_cheap(joint, CORE, bare)
+    assert growth.pruning._is_cheap(joint, CORE, dict(joint.fits[0]))
 
 
 def test_what_all_windows_show_is_not_taken_from_all(tmp_path, monkeypatch):
     """Though halves that lack the same predict each other as well without it."""
     joints, growth = grown(tmp_path, acceleration=15.0)
-    growth.errors = {joint.number: 1e-3 for joint in joints}
-    monkeypatch.setattr(growth, "_left_out", lambda joint, fits: 1e-3)
+    growth.halves.errors = {joint.number: 1e-3 for joint in joints}
+    monkeypatch.setattr(
+        growth.halves,
+        "window_errors",
+        lambda joint, *models: np.full((len(models), 4), 1e-3),
+    )
     names = [joint.names for joint in joints]
     assert all("acceleration" in own for own in names)
-    growth._drop_from_all("acceleration limit")
+    growth.pruning._drop_from_all("acceleration limit")
     assert [joint.names for joint in joints] == names
-    assert growth.verdicts["acceleration limit"].is_needed
+    assert growth.halves.verdicts["acceleration limit"].is_needed
 
 
 @pytest.mark.parametrize(
@@ -729,7 +735,7 @@ def test_a_limit_of_speed_is_found_though_others_stand_for_it(tmp_path):
         joint.fits = [dict(values, slew=np.inf) for values in joint.fits]
         growth._begin(joint)
         assert [f["slew"] for f in joint.fits] == pytest.approx([0.8] * 2, rel=0.05)
-        assert growth.errors[joint.number] < 0.2 * joint.bare_error
+        assert growth.halves.errors[joint.number] < 0.2 * joint.bare_error
 
 
 def test_halves_take_the_set_point_from_all_windows(tmp_path):
@@ -738,7 +744,7 @@ def test_halves_take_the_set_point_from_all_windows(tmp_path):
     joint = joints[0]
     joint.held = ("delay", "acceleration")
     start = dict(joint.fits[0], delay=0.02, acceleration=14.0, damping=0.3)
-    for values in growth._halved(joint, joint.names, start, 4):
+    for values in growth.halves.halved(joint, joint.names, start, 4):
         assert (values["delay"], values["acceleration"]) == (0.02, 14.0)
         assert values["damping"] != start["damping"]
 
@@ -767,14 +773,14 @@ def test_a_model_is_rid_of_what_it_can_do_without(tmp_path):
         joint.core = dict(joint.fits[0])
         joint.names = (*joint.names, *extra)
         joint.fits = [dict(fit) | extra for fit in joint.fits]
-    growth.errors = {j.number: growth._left_out(j, j.fits) for j in joints}
-    before = dict(growth.errors)
-    growth._prune()
+    growth.halves.errors = {j.number: growth.halves.left_out(j, j.fits) for j in joints}
+    before = dict(growth.halves.errors)
+    growth.pruning.prune()
     for joint in joints:
         assert not set(joint.names) & set(extra)
         assert {"acceleration", "static", "stribeck_speed"} <= set(joint.names)
         assert joint.fits[0]["slew"] == np.inf
-        assert growth.errors[joint.number] < 1.05 * before[joint.number]
+        assert growth.halves.errors[joint.number] < 1.05 * before[joint.number]
 
 
 def test_the_fall_of_friction_takes_the_shape_that_motions_show(tmp_path):
@@ -788,14 +794,14 @@ def test_the_fall_of_friction_takes_the_shape_that_motions_show(tmp_path):
         joint.names = tuple(n for n in joint.names if n != "stribeck_shape")
         joint.fits = [dict(fit, stribeck_shape=0.0) for fit in joint.fits]
     other.names = (*CORE, "acceleration")
-    growth.errors = {j.number: growth._left_out(j, j.fits) for j in joints}
-    before = dict(growth.errors)
+    growth.halves.errors = {j.number: growth.halves.left_out(j, j.fits) for j in joints}
+    before = dict(growth.halves.errors)
     growth._shapes()
     assert "stribeck_shape" in joints[0].names
     for fit in joints[0].fits:
         assert fit["stribeck_shape"] > 0.5
         assert fit["coulomb"] == pytest.approx(0.06, rel=0.05)
-    assert growth.errors[0] < before[0]
+    assert growth.halves.errors[0] < before[0]
     assert "stribeck_shape" not in other.names
 
 
@@ -803,11 +809,11 @@ def test_one_window_that_meets_a_limit_is_no_doubt_of_it():
     """Savings are doubted by their scatter, those of a limit by what windows lose."""
     saved = np.zeros(16)
     saved[3], saved[5] = 5e-3, -1e-5
-    assert saved.mean() < 1.01 * doubt(saved) == 1.01 * _by_chance(saved, ("offset",))
-    assert _by_chance(saved, ("saturation",)) < 0.01 * saved.mean()
+    assert saved.mean() < 1.01 * doubt(saved) == 1.01 * by_chance(saved, ("offset",))
+    assert by_chance(saved, ("saturation",)) < 0.01 * saved.mean()
     # Of what is not there they are the same.
     noise = np.random.default_rng(0).normal(size=4000)
-    assert _by_chance(noise, ("slew",)) == pytest.approx(doubt(noise), rel=0.05)
+    assert by_chance(noise, ("slew",)) == pytest.approx(doubt(noise), rel=0.05)
 
 
 def test_intervals_hold_what_another_shape_of_friction_would_give(tmp_path):

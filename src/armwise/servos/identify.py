@@ -50,7 +50,8 @@ from armwise.servos.fit import (
 )
 from armwise.servos.floor import settled_floor
 from armwise.servos.free_runs import errors_of
-from armwise.servos.growth import ALIKE, WORTH, Growth
+from armwise.servos.growth import ALIKE, Growth
+from armwise.servos.halves import WORTH, HalfFits
 from armwise.servos.joints import CORRECTED_HZ, JointMotions, ServoJoint, at_rest
 from armwise.servos.load import (
     known_load_errors,
@@ -263,8 +264,8 @@ class _Identification(JointMotions):
         moving = [joint for joint in joints if joint.moves]
         self._torques_alike(moving)
         growth = Growth(
-            self.roller, moving, self.motions, self.core, self.random, self.progress,
-            lambda: self.reload(joints, CORRECTED_HZ),
+            HalfFits(self.roller, moving, self.dof), self.motions, self.core,
+            self.random, self.progress, lambda: self.reload(joints, CORRECTED_HZ),
         )  # fmt: skip
         elements = growth.elements()
         # Once more, with a model that knows better what is usual.
@@ -448,7 +449,7 @@ class _Identification(JointMotions):
             if joint.best is not nears[k].values:
                 nears[k] = fit_servo(
                     self.roller, joint.windows, joint.best, joint.names,
-                    iterations=growth.steps, prior=joint.prior,
+                    iterations=growth.halves.steps, prior=joint.prior,
                 )  # fmt: skip
                 joint.fits = [nears[k].values] * 2
         nears = self._rescaled(moving, nears)
