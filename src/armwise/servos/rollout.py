@@ -499,7 +499,7 @@ class Roller:
             for x in (motion.time, motion.goals.T, _limits(timing_rows(tables)))
         ]
         self._programs.profile(
-            1, dof, len(motion.time), steps + 1, 2 * dof, h,
+            dof, len(motion.time), steps + 1, h,
             *(x.ctypes.data for x in arrays), series.ctypes.data,
         )  # fmt: skip
         return SetPoint(h, series[:, :dof], series[1:, dof:])
@@ -685,7 +685,7 @@ class _Programs:
 
     def __init__(self, text: str) -> None:
         library = compiled_library(text, "-O3")
-        self.profile = c_function(library, "profile", "llllldpppp")
+        self.profile = c_function(library, "profile", "llldpppp")
         self._batch = {
             name: c_function(library, name, "ppppp")
             for name in ("free_runs", "costs", "normals")
