@@ -46,8 +46,9 @@ from armwise.servos.fit import (
 )
 from armwise.servos.growth import Growth, takers
 from armwise.servos.halves import HalfFits, by_chance
-from armwise.servos.identify import _Identification, _told_best
+from armwise.servos.identify import _Identification
 from armwise.servos.joints import JointMotions, ServoJoint
+from armwise.servos.last_fit import LastFit, _told_best
 from armwise.servos.model import CORE, PARAMETERS, absent, half_step_inertia
 from armwise.servos.motions import (
     is_reversed,
@@ -610,7 +611,7 @@ def test_torques_that_drifted_are_brought_to_the_other_servos(
             course.roller, joint.windows, [values], joint.names, iterations=1
         )
         fits.append(replace(fit, values=values))
-    after = course._rescaled(joints, fits)
+    after = LastFit(course, joints, CORE)._rescaled(joints, fits)
     ratio = after[0].values["stiffness"] / servo.values["stiffness"][0]
     assert 0.6 < ratio < 1.7
     assert (after[0] is not fits[0]) == is_brought_back
@@ -704,7 +705,7 @@ def test_another_valley_is_taken_where_motions_tell_it_is_better(
     servos = [dict(absent(), stiffness=1.0 + k) for k in range(3)]
     errors = [np.full(4, 2.0), 2.0 - np.array(saved), np.full(4, 2.5)]
     monkeypatch.setattr(
-        "armwise.servos.identify.errors_together", lambda *_: np.array(errors)
+        "armwise.servos.last_fit.errors_together", lambda *_: np.array(errors)
     )
     joint = ServoJoint(0, [], ([], []), [], True)
     assert _told_best(Roller(None), joint, servos) == servos[taken]

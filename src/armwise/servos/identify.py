@@ -20,39 +20,26 @@ from armwise.errors import ArgumentError, NotIdentifiable, RecordingError
 from armwise.progress import Progress, part_of
 from armwise.recordings import ERROR_LEVELS, Recording, error_within
 from armwise.servos.cuda import CudaRoller
-from armwise.servos.doubts import (
-    TOLD,
-    doubt_derivative,
-    in_any_form,
-    with_even_load,
-    with_own_limit,
-    with_own_scale,
-)
 from armwise.servos.fit import (
     TORQUES,
-    Prior,
     ServoFit,
     coordinate_covariance,
-    errors_together,
     fit_alike,
     fit_servo,
     fit_servos,
-    idle,
     mean_errors,
     ranked,
-    resolved,
-    restricted,
     shared_values,
     standard_deviations,
-    standing,
     undetermined,
     widen_by_clock,
 )
 from armwise.servos.floor import settled_floor
 from armwise.servos.free_runs import errors_of
 from armwise.servos.growth import ALIKE, Growth
-from armwise.servos.halves import WORTH, HalfFits
-from armwise.servos.joints import CORRECTED_HZ, JointMotions, ServoJoint, at_rest
+from armwise.servos.halves import HalfFits
+from armwise.servos.joints import CORRECTED_HZ, JointMotions, ServoJoint
+from armwise.servos.last_fit import LastFit
 from armwise.servos.load import (
     known_load_errors,
     loads_found_again,
@@ -61,19 +48,13 @@ from armwise.servos.load import (
 from armwise.servos.model import (
     CORE,
     ELEMENTS,
-    EXPRESSIBLE,
     LIMITS,
     PARAMETERS,
     Values,
     absent,
-    encode,
     half_step_inertia,
-    meaningful,
-    stacked,
-    tables_of,
 )
 from armwise.servos.motions import (
-    LEAST_TRAVEL,
     as_list,
     elsewhere,
     is_reversed,
@@ -94,13 +75,9 @@ from armwise.servos.starts import (
     TORQUE_UNITS,
     StartRange,
     best_starts,
-    beyond_servos,
     drawn_starts,
-    evened,
     fastest,
-    shape_starts,
     with_torques,
-    without,
 )
 
 if TYPE_CHECKING:
@@ -116,15 +93,6 @@ _FRICTION = tuple(
     for name in ELEMENTS[element]
 )  # fmt: skip
 """What dry friction is told apart from only where a joint goes at several speeds."""
-
-# Judgement: three are tried at the price of one and a half.
-_VALLEYS = 3
-"""Valleys beside the lowest of windows that all rows may prefer."""
-
-# Judgement: a quarter of the windows are quick, and most rows are slow. Eight steps
-# explain those fitted a percent better, and motions left out a percent worse.
-_ALL_ROWS = 3
-"""Steps of the last fit of an arm, to all rows."""
 
 # Judgement: ten answers of a servo.
 _SHORTEST_S = 1.0
@@ -274,7 +242,9 @@ class _Identification(JointMotions):
         self.mask_floor(joints)
         growth.reload()
         growth.lower_valleys("other valleys", 0.8)
-        fits = self._final(joints, growth)
+        last = LastFit(self, joints, self.core)
+        fits = last.fits(growth)
+        self.plain = last.expressible(fits)
         self._walls(joints, fits)
         return self._answer(joints, fits, elements)
 
@@ -431,252 +401,6 @@ class _Identification(JointMotions):
         limits = (name for name in LIMITS if np.isfinite(joint.fits[0][name]))
         return (*self.core, *limits, *joint.limits)
 
-    def _final(self, joints: list[ServoJoint], growth: Growth) -> list[ServoFit]:
-        """Fit all rows of all motions, servos of one type pulled together."""
-        moving = [joint for joint in joints if joint.moves]
-        prior = None
-
-        def all_windows(joint: ServoJoint) -> ServoFit:
-            near = self._all_windows(joint)
-            self._tell_apart(joint)
-            joint.fits, joint.best = [near.values] * 2, near.values
-            return near
-
-        report = part_of(self.progress, "all windows", 0.8, 0.85)
-        nears = self.roller.each(all_windows, moving, report)
-        growth.lend_limits()
-        for k, joint in enumerate(moving):
-            if joint.best is not nears[k].values:
-                nears[k] = fit_servo(
-                    self.roller, joint.windows, joint.best, joint.names,
-                    iterations=growth.halves.steps, prior=joint.prior,
-                )  # fmt: skip
-                joint.fits = [nears[k].values] * 2
-        nears = self._rescaled(moving, nears)
-        if self.dof == 1:
-            self.reload(joints)
-        if any(joint.is_alike for joint in moving):
-            prior = shared_values(nears)
-
-        def all_motions(joint: ServoJoint) -> ServoFit:
-            if not joint.moves:
-                return self._still(joint, moving, shared_values(nears, TORQUES))
-            start, names = joint.fits[0], joint.names
-            joint.prior = prior if joint.is_alike else joint.prior
-            if joint.is_alike and prior is not None:
-                alike = fit_alike(self.roller, joint.windows, start, names, 5, prior)
-                own, near = (
-                    np.nanmean(mean_errors(self.roller, joint.motions, one))
-                    for one in (start, alike.values)
-                )
-                # As where servos are first taken to be alike, of all rows.
-                start = alike.values if near < ALIKE * own else start
-            start = with_own_scale(self.roller, joint, start)
-            start = with_even_load(self.roller, joint, start, self.dof == 1)
-            start = with_own_limit(self.roller, joint, start)
-            doubt_derivative(self.roller, joint, start)
-            fit = self._all_rows(joint, start)
-            fit = in_any_form(joint, self._without_idle(joint, fit))
-            return resolved(self.roller, joint.motions, fit, joint.prior)
-
-        report = part_of(self.progress, "all motions", 0.85, 0.97)
-        fits = self.roller.each(all_motions, joints, report)
-        self.plain = self._plain(joints, fits)
-        return fits
-
-    def _all_rows(self, joint: ServoJoint, start: Values) -> ServoFit:
-        """Fit all rows, from the valley that windows have led to as a rule.
-
-        Their lowest is at times not that of all rows. Another is taken where motions
-        tell them apart: what is lower by chance predicts other motions no better.
-        """
-        iterations = {1: 6, 2: 8}.get(self.dof, _ALL_ROWS)
-        if self.dof > 1:
-            others = [without(values, joint.names) for values in joint.valleys]
-            fits = fit_servos(
-                self.roller, joint.motions, _able([start, *others], joint.names),
-                joint.names, iterations=1, prior=joint.prior,
-            )  # fmt: skip
-            start = _told_best(self.roller, joint, [fit.values for fit in fits])
-            iterations -= 1
-        return fit_servo(
-            self.roller, joint.motions, start, joint.names,
-            iterations=iterations, prior=joint.prior,
-        )  # fmt: skip
-
-    def _still(
-        self, joint: ServoJoint, moving: Sequence[ServoJoint], prior: Prior
-    ) -> ServoFit:
-        """Return the servo of a joint that is never commanded: the others', as a rule.
-
-        Where their motion pushes it about, that shows how stiff it is and what holds
-        it; of its set-point it shows nothing, and friction of all kinds looks alike.
-        """
-        resting = at_rest([j.fits[0] for j in moving])
-        travel = max(float(np.ptp(m.q)) for m in joint.motions)
-        if travel <= LEAST_TRAVEL:
-            empty = np.zeros((0, 0))
-            return ServoFit(resting, (), np.nan, np.nan, empty, empty)
-        joint.halves = self.windows(joint)
-        joint.names = names = tuple(n for n in CORE if n != "delay")
-        near = fit_servo(self.roller, joint.windows, resting, names, prior=prior)
-        joint.fits = [
-            fit_servo(
-                self.roller, half, near.values, names, iterations=6, prior=prior
-            ).values
-            for half in joint.halves
-        ]
-        self._tell_apart(joint)
-        start = with_own_scale(self.roller, joint, near.values)
-        fit = fit_servo(
-            self.roller, joint.motions, start, names, iterations=6, prior=prior
-        )
-        # The other servos say where to begin, and nothing of how well it is known.
-        return resolved(self.roller, joint.motions, fit, None)
-
-    def _without_idle(self, joint: ServoJoint, fit: ServoFit) -> ServoFit:
-        """Return a fit without what has come to nothing in it."""
-        own = [name for name in fit.names if name not in self.core]
-        useless = idle(self.roller, joint.windows, fit.values, own)
-        names = meaningful([name for name in fit.names if name not in useless])
-        joint.offset = joint.offset[[name in names for name in fit.names]]
-        joint.names = names
-        return restricted(fit, names)
-
-    def _tell_apart(self, joint: ServoJoint) -> None:
-        """Take down half of what the fits of both halves of the motions differ by."""
-        joint.apart = self._apart(joint)
-        one, other = encode(stacked(joint.fits), joint.names)
-        # Judgement: a factor of e either way; beyond, draws would run away.
-        joint.offset = np.clip(0.5 * (one - other), -1.0, 1.0)
-
-    def _apart(self, joint: ServoJoint) -> dict[str, float]:
-        """Return half of what the fits of both halves differ by, limits none met."""
-        first, second = joint.fits
-        apart = {k: 0.5 * abs(first[k] - second[k]) for k in joint.names}
-        # A half that never meets a limit says nothing of it.
-        for windows, values in zip(joint.halves, joint.fits, strict=True):
-            for name in self._idle_limits(joint, windows, values):
-                apart[name] = 0.0
-        return apart
-
-    def _idle_limits(
-        self, joint: ServoJoint, windows: Sequence[ServoMotion], values: Values
-    ) -> set[str]:
-        """Return the limits of a joint that no window meets."""
-        limits = [n for n in joint.names if np.isinf(PARAMETERS[n].absent)]
-        return set(idle(self.roller, windows, values, limits)) if windows else set()
-
-    def _all_windows(self, joint: ServoJoint) -> ServoFit:
-        """Fit most of the way on the windows, for they cost a tenth of all rows.
-
-        Limits that drift to where they limit nothing are taken away. Other valleys of
-        the windows are kept, for all rows may prefer one of them.
-        """
-        # One joint alone may take its time.
-        is_alone = self.dof == 1
-        friction = ELEMENTS["load friction"]
-        if not is_alone and set(friction) & set(joint.names):
-            # Friction of loads one way alone is an end of a valley.
-            joint.names = tuple(dict.fromkeys((*joint.names, *friction)))
-        valleys = [without(values, joint.names) for values in joint.valleys]
-        starts: list[Values] = [*joint.models]
-        if not is_alone:
-            starts += valleys
-            starts += evened(starts, joint.names)
-            starts = self._lowest_first(joint, starts)
-            passed = [without(values, joint.names) for values in joint.passed]
-            joint.valleys = self._other_valleys(joint, [*starts[2:], *passed])
-            starts = starts[:2]
-        if "stribeck_shape" in joint.names:
-            # Between shapes there are valleys, too.
-            starts += shape_starts(starts[0])[1:]
-        trials = fit_servos(
-            self.roller, joint.windows, starts,
-            joint.names, iterations=25 if is_alone else 8, prior=joint.prior,
-        )  # fmt: skip
-        lowest = self._lowest_first(joint, [fit.values for fit in trials])[0]
-        near = next(fit for fit in trials if fit.values == lowest)
-        useless = self._idle_limits(joint, joint.windows, near.values)
-        useless |= undetermined(self.roller, joint.windows, near) & set(LIMITS)
-        impossible = beyond_servos(near.values)
-        useless |= impossible
-        if not useless:
-            return near
-        names = meaningful([name for name in joint.names if name not in useless])
-        start = without(near.values, names)
-        free = fit_servo(
-            self.roller, joint.windows, start, names, iterations=4, prior=joint.prior
-        )
-        own, bare = (
-            np.nanmean(mean_errors(self.roller, joint.windows, one.values))
-            for one in (near, free)
-        )
-        if bare > (1.0 + WORTH) * own and not impossible:
-            return near
-        joint.names = names
-        return free
-
-    def _other_valleys(
-        self, joint: ServoJoint, starts: Sequence[Values]
-    ) -> list[dict[str, float]]:
-        """Return valleys of windows beside the lowest, those that all rows prefer."""
-        starts = self._lowest_first(joint, starts)[:_VALLEYS]
-        if not starts:
-            return []
-        fits = fit_servos(
-            self.roller, joint.windows, starts, joint.names,
-            iterations=4, prior=joint.prior,
-        )  # fmt: skip
-        return [dict(fit.values) for fit in fits]
-
-    def _lowest_first(
-        self, joint: ServoJoint, servos: Sequence[Values]
-    ) -> list[Values]:
-        """Return servos by their costs over all rows, of which windows are a part."""
-        able = _able(servos, joint.names)
-        scale = np.full(len(able), rounding_of(joint.motions))
-        costs = self.roller.costs(joint.motions, tables_of(stacked(able)), scale)
-        return [able[k] for k in np.argsort(costs, kind="stable")]
-
-    def _rescaled(
-        self, joints: Sequence[ServoJoint], fits: Sequence[ServoFit]
-    ) -> list[ServoFit]:
-        """Bring torques far from the other servos' to their size, if that does as well.
-
-        Where gravity does not load a joint, and its rotor outweighs the links, torques
-        and inertia are known up to one factor, along which a fit drifts without end.
-        """
-        # Judgement: of two servos none is the usual one.
-        if len(fits) < 3:
-            return list(fits)
-        median = float(np.median([fit.values["stiffness"] for fit in fits]))
-        prior = shared_values(fits, TORQUES)
-        rescaled = list(fits)
-        for k, (joint, fit) in enumerate(zip(joints, fits, strict=True)):
-            factor = median / fit.values["stiffness"]
-            # Within what the prior allows servos of one type.
-            if abs(np.log(factor)) < 3.0 * prior.std.get("stiffness", np.inf):
-                continue
-            start = with_torques(fit.values, factor)
-            other = fit_servo(
-                self.roller,
-                joint.windows,
-                start,
-                joint.names,
-                iterations=8,
-                prior=prior,
-            )
-            own, near = (
-                np.nanmean(mean_errors(self.roller, joint.windows, one.values))
-                for one in (fit, other)
-            )
-            # Judgement: as where servos first share their torques.
-            if near < ALIKE * own:
-                rescaled[k], joint.prior = other, prior
-                joint.fits = [other.values] * 2
-        return rescaled
-
     def _walls(self, joints: list[ServoJoint], fits: Sequence[ServoFit]) -> None:
         """Let servos stop where something stopped their joints."""
         for joint, fit in zip(joints, fits, strict=True):
@@ -687,34 +411,6 @@ class _Identification(JointMotions):
                 f"{name} meets a wall at {np.degrees(wall):.1f}°."
                 for wall in walls.values()
             ]
-
-    def _plain(
-        self,
-        joints: list[ServoJoint],
-        fits: Sequence[ServoFit],
-    ) -> dict[str, np.ndarray]:
-        """Fit what simulators can express, where that is not all."""
-        if all(set(joint.names) <= set(EXPRESSIBLE) for joint in joints):
-            return {}
-        self.progress("for simulators", 0.97)
-
-        def simplify(pair: tuple[ServoJoint, ServoFit]) -> dict[str, float]:
-            joint, fit = pair
-            # A joint that is never commanded has what the others have, beside its own.
-            names = joint.names if joint.moves else EXPRESSIBLE
-            expressible = [name for name in names if name in EXPRESSIBLE]
-            simple = without(fit.values, expressible)
-            # What Stribeck friction added at low speed is friction all the same.
-            simple["coulomb"] += 0.5 * fit.values["static"]
-            if not joint.moves:
-                return simple
-            return fit_servo(
-                self.roller, joint.windows, simple, expressible, iterations=6,
-                prior=joint.prior,
-            ).values  # fmt: skip
-
-        servos = self.roller.each(simplify, list(zip(joints, fits, strict=True)))
-        return {k: np.array([servo[k] for servo in servos]) for k in PARAMETERS}
 
     def _answer(
         self,
@@ -853,21 +549,6 @@ def _error_quantiles(
         if joined.size
         else np.zeros(len(ERROR_LEVELS))
     )
-
-
-def _able(servos: Sequence[Values], names: Sequence[str]) -> list[Values]:
-    """Return servos that have what is to be fitted."""
-    return [v for v in servos if np.isfinite([v[n] for n in names]).all()]
-
-
-def _told_best(
-    roller: Roller, joint: ServoJoint, servos: Sequence[Values]
-) -> dict[str, float]:
-    """Return the first of some servos, or the best that motions tell from it."""
-    own, *others = errors_together(roller, joint.motions, servos)
-    better = [k for k, other in enumerate(others) if standing(own - other) > TOLD]
-    best = min(better, key=lambda k: float(np.nanmean(others[k])), default=-1)
-    return dict(servos[1 + best])
 
 
 def _typical_inertia(
