@@ -61,6 +61,9 @@ _ZERO_STEPS = 5
 """Gauss-Newton steps of the joints' zeros."""
 
 
+SimulatedMotion = tuple[np.ndarray, np.ndarray]
+"""Stamps in [s], and positions of all joints at them."""
+
 Spans = list[tuple[int, tuple[int, int]]]
 """Windows: the number of a motion, and the rows from and to which they go."""
 
@@ -522,7 +525,7 @@ class JointMotions:
             joint.halves = self.windows(joint)
 
     def _take(
-        self, joints: list[ServoJoint], k: int, loaded: list[ServoMotion]
+        self, joints: Sequence[ServoJoint], k: int, loaded: list[ServoMotion]
     ) -> None:
         for joint, one in zip(joints, loaded, strict=True):
             joint.motions[k] = replace(one, mask=joint.motions[k].mask)
@@ -543,22 +546,10 @@ class JointMotions:
             self._mount(joints[0])
             return
         self.progress("loads", 0.33)
-        table = self._table(joints)
-        runs = self.whole.run([dense(m) for m in self.motions], table)
-        simulated = [
-            (np.arange(run.shape[1]) * m.clock[0], run[0])
-            for run, m in zip(runs, self.motions, strict=True)
-        ]
+        runs = self._simulated(self._table(joints))
         best = {j.number: (self._unexplained(j), j.motions) for j in joints if j.moves}
         for corrected_hz in corrected:
-            for joint in joints:
-                joint.motions = list(joint.motions)
-            loads = threads().map(
-                partial(simulated_loads, zeros=self.zeros, corrected_hz=corrected_hz),
-                self.motions, self.arms, simulated, self.measured,
-            )  # fmt: skip
-            for k, loaded in enumerate(loads):
-                self._take(joints, k, loaded)
+            self._load_by(joints, runs, corrected_hz)
             for joint in [joint for joint in joints if joint.moves]:
                 error = self._unexplained(joint)
                 if error < _SHARPER * best[joint.number][0]:
@@ -566,6 +557,67 @@ class JointMotions:
         for joint in [joint for joint in joints if joint.moves]:
             joint.motions = best[joint.number][1]
             joint.halves = self.windows(joint)
+
+    def _simulated(self, table: ServoTables) -> list[SimulatedMotion]:
+        """Return the whole arm's free runs: stamps in [s] and positions."""
+        runs = self.whole.run([dense(m) for m in self.motions], table)
+        return [
+            (np.arange(run.shape[1]) * m.clock[0], run[0])
+            for run, m in zip(runs, self.motions, strict=True)
+        ]
+
+    def _load_by(
+        self,
+        joints: Sequence[ServoJoint],
+        runs: Sequence[SimulatedMotion],
+        corrected_hz: float,
+    ) -> None:
+        """Load joints by the others' free runs, brought to what was measured below."""
+        for joint in joints:
+            joint.motions = list(joint.motions)
+        loads = threads().map(
+            partial(simulated_loads, zeros=self.zeros, corrected_hz=corrected_hz),
+            self.motions, self.arms, runs, self.measured,
+        )  # fmt: skip
+        for k, loaded in enumerate(loads):
+            self._take(joints, k, loaded)
+
+    def load_by(self, joints: Sequence[ServoJoint], servos: Sequence[Values]) -> None:
+        """Load joints by the free runs of the whole arm, one servo for each joint."""
+        runs = self._simulated(self._arm_table(servos))
+        self._load_by(joints, runs, CORRECTED_HZ[-1])
+        for joint in joints:
+            joint.halves = self.windows(joint)
+
+    def whole_errors(
+        self, joints: Sequence[ServoJoint], arms: Sequence[Sequence[Values]]
+    ) -> Float[np.ndarray, "arms dof"]:
+        """Return the mean errors in [rad] of the whole arm's free runs.
+
+        In rows that count: up to eight arms take no longer than one. NaN of a joint
+        that has none.
+
+        Args:
+            joints: All of them.
+            arms: One servo for each joint of every arm.
+        """
+        tables = [self._arm_table(servos) for servos in arms]
+        table = {k: np.concatenate([t[k] for t in tables]) for k in tables[0]}
+        floors = None
+        if self.floor is not None:
+            floors = np.repeat(self.floor.rows(self.arms[0])[None], len(arms), axis=0)
+        runs = self.whole.run(self.motions, table, floors=floors)
+        sums, counts = np.zeros((len(arms), self.dof)), np.zeros(self.dof)
+        for k, (run, motion) in enumerate(zip(runs, self.motions, strict=True)):
+            used = np.hstack([joint.motions[k].mask for joint in joints])
+            sums += (np.abs(run - motion.q) * used).sum(axis=1)
+            counts += used.sum(axis=0)
+        return sums / np.where(counts > 0.0, counts, np.nan)
+
+    def _arm_table(self, servos: Sequence[Values]) -> ServoTables:
+        """Return one servo for each joint as those of one arm."""
+        table = {k: x.T for k, x in tables_of(stacked(servos)).items()}
+        return table | {"zero": self.zeros[None]}
 
     def _mount(self, joint: ServoJoint) -> None:
         """Give every load of one joint alone the zero that it was put on with."""
@@ -587,8 +639,7 @@ class JointMotions:
         """Return the joints' fits so far as those of one arm."""
         resting = at_rest([joint.model for joint in joints if joint.moves])
         fits = [joint.model if joint.moves else resting for joint in joints]
-        table = {k: x.T for k, x in tables_of(stacked(fits)).items()}
-        return table | {"zero": self.zeros[None]}
+        return self._arm_table(fits)
 
     def mask_floor(self, joints: Sequence[ServoJoint]) -> None:
         """Find a floor that holds the arm back, and leave out rows in which it does."""
