@@ -198,6 +198,19 @@ def test_a_floor_that_only_friction_explains_is_found(robot, monkeypatch):
     assert floor.friction == pytest.approx(0.9, abs=0.1)
 
 
+def test_floors_of_one_point_and_of_two_are_compared(robot):
+    """As they are alone: what one lacks pushes nothing."""
+    servo = on_floor(robot, -0.23, friction=0.3)
+    motions, held = logs_on(servo, robot, range(1))
+    search = _Search(robot, replace(servo, floor=None).table, motions, held)
+    links, points = (1, 1), np.vstack([TIP, 1.1 * TIP])
+    two = replace(servo.floor, links=links, points=points)
+    both = [None, servo.floor, two]
+    alone = [float(search._costs([floor])[0]) for floor in both]
+    assert search._costs(both) == pytest.approx(alone, rel=1e-9)
+    assert len(set(alone)) == 3
+
+
 def test_rows_that_nothing_holds_make_no_floor(robot):
     """Neither where every floor is worse than none, nor for a model that is wrong."""
     free = rig.truth(robot)

@@ -23,6 +23,7 @@ from armwise.servos.load import (
     load_trend,
     loads_found_again,
     misdescribed_loads,
+    odd_loads,
 )
 from armwise.servos.model import half_step_inertia
 from armwise.servos.rollout import CORRELATION_S, ServoMotion
@@ -123,7 +124,8 @@ def known(pendulum, servo):
 
 def test_known_loads_tell_how_far_unknown_ones_are_off(servo, known):
     motions, arms = known
-    found = loads_found_again(servo, motions, arms)
+    found, faint = loads_found_again(servo, motions, arms)
+    assert not faint
     right = known_load_errors(found)
     assert right is not None
     # Of so many loads, Student's 95 % are that much wider than a normal's.
@@ -146,7 +148,7 @@ def test_what_known_loads_are_off_by_is_taken_from_unknown_ones(pendulum, servo,
     moment, _ = moments(held)
     bare = identify_servo_load(wrong, recordings, [8.0] * 3)
     assert bare.gravity_moment > 1.05 * moment
-    found = loads_found_again(wrong, *known)
+    found, _ = loads_found_again(wrong, *known)
     taught = replace(wrong, known_loads=found, load_error=known_load_errors(found))
     load = identify_servo_load(taught, recordings, [8.0] * 3)
     assert load.gravity_moment == pytest.approx(moment, rel=0.02)
@@ -165,13 +167,38 @@ def test_loads_that_were_swapped_are_named(servo, known):
                     for m, arm in zip(motions, described, strict=True)
                 ],
                 described,
-            )
+            )[0]
         )
         for described in (arms, others)
     )
     assert right == []
     assert len(wrong) == 2
     assert "name each log's own arm" in wrong[0]
+
+
+def test_a_load_that_does_not_show_is_left_out(pendulum, servo, known):
+    """A bare rod, which friction holds wherever it is, ends no fit."""
+    bare = heavier(pendulum, 1e-5)
+    motions, arms = known
+    light = servo.motion(rig.recording(servo, 8, arm=bare, gain=8.0), bare, 8.0)
+    still = replace(light, goals=0.0 * light.goals, q=0.0 * light.q)
+    found, faint = loads_found_again(servo, [*motions, still], [*arms, bare])
+    assert len(found) == len(FACTORS)
+    assert faint == [pytest.approx(moments(bare)[0])]
+
+
+def test_a_load_some_percent_off_is_named():
+    moment = np.array([0.5, 1.0, 1.5, 2.0])
+    off = np.array([1.01, 0.92, 1.0, 0.99])
+    table = np.column_stack([np.ones(4), off * moment, moment, moment, moment])
+    (said,) = odd_loads(table)
+    assert said.startswith("The load described as 1 N m comes out as 0.92")
+    table[1, 1] = 1.02
+    assert odd_loads(table) == []
+    # By a factor it is another load, and said to be.
+    table[1, 1] = 3.0
+    assert odd_loads(table) == []
+    assert len(misdescribed_loads(table)) == 1
 
 
 def test_trends_of_known_loads_end_at_their_edge():

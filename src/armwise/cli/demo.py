@@ -57,13 +57,11 @@ def _servo_demo(output: Path, seed: int, json: bool) -> None:
     from armwise.cli.identify_servo import identify_servo
     from armwise.servos import EXAMPLE
 
-    fitted = [
-        EXAMPLE / f"{name}.parquet" for name in ("symmetric_motion", "square_pattern")
-    ]
+    fitted = [EXAMPLE / f"{name}.parquet" for name in ("chirp_sweep", "velocity_ramp")]
     identify_servo(
         str(EXAMPLE / "so101.urdf"),
         fitted,
-        [EXAMPLE / "hover_positions.parquet"],
+        [EXAMPLE / "trapezoidal_profile.parquet"],
         # A quarter of the usual: in half a minute, and these motions have few valleys.
         starts=64,
         seed=seed,

@@ -198,7 +198,7 @@ def widen_by_clock(
     damping = _HOLD_S * np.where(fitted, values["stiffness"], 0.0)
     std["damping"] = np.hypot(std["damping"], damping)
     part = values["limited_damping"] * lost / (inertia + values["armature"])
-    is_limited = std["saturation"] > 0.0
+    is_limited = (std["saturation"] > 0.0) & np.isfinite(values["saturation"])
     off = np.where(is_limited, values["saturation"], 0.0) * part
     std["saturation"] = np.hypot(std["saturation"], off)
     for name in (n for n in PARAMETERS if PARAMETERS[n].scale == "log"):

@@ -573,9 +573,15 @@ class _Search:
 
     def _errors(self, floors: Sequence[Floor | None]) -> Float[np.ndarray, "floors n"]:
         """Return errors of all windows' rows that count, joint by joint."""
-        points = [np.zeros((0, 0)) if f is None else f.rows(self.arm) for f in floors]
+        rows = [None if f is None else f.rows(self.arm) for f in floors]
+        sizes = [own.shape for own in rows if own is not None]
+        points = np.zeros((len(floors), *np.max(sizes or [(0, 0)], axis=0)))
+        # A point without stiffness, of floors that have fewer, pushes nothing.
+        for padded, own in zip(points, rows, strict=True):
+            if own is not None:
+                padded[: len(own)] = own
         tables = {k: np.repeat(x, len(floors), axis=0) for k, x in self.table.items()}
-        runs = self.roller.run(self.windows, tables, floors=np.array(points))
+        runs = self.roller.run(self.windows, tables, floors=points)
         errors = [
             np.where(m.mask, run - m.q, 0.0)
             for run, m in zip(runs, self.windows, strict=True)

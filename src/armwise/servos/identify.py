@@ -44,6 +44,7 @@ from armwise.servos.load import (
     known_load_errors,
     loads_found_again,
     misdescribed_loads,
+    odd_loads,
 )
 from armwise.servos.model import (
     CORE,
@@ -489,10 +490,18 @@ class _Identification(JointMotions):
             used = np.array([joint.motions[k].mask.mean() for joint in joints])
             if np.any(used < 1.0):
                 contact[name] = 1.0 - used
-        loads = loads_found_again(servo, self.motions, self.arms)
-        doubts = None if loads is None else known_load_errors(loads)
-        if loads is not None:
+        again = loads_found_again(servo, self.motions, self.arms)
+        doubts = None
+        if again is not None:
+            loads, faint = again
+            doubts = known_load_errors(loads)
             self.mismatches += misdescribed_loads(loads)
+            self.notes += odd_loads(loads)
+            self.notes += [
+                f"The load of {moment:.3g} N m does not show beside friction: nothing "
+                "that is said of other loads rests on it."
+                for moment in faint
+            ]
         scatter = tuple(
             ServoScatter(
                 fit.names,
@@ -505,7 +514,7 @@ class _Identification(JointMotions):
         servo = replace(
             servo, scatter=scatter, fit=errors, contact=contact, load_error=doubts,
             known_loads=None if doubts is None else loads,
-            mismatches=tuple(self.mismatches),
+            notes=tuple(self.notes), mismatches=tuple(self.mismatches),
         )  # fmt: skip
         return _with_allowed_spread(servo, self.motions)
 

@@ -453,7 +453,7 @@ def _spread(items: Sequence[Any], most: int) -> list[Any]:
 
 def loads_found_again(
     servo: Servo, motions: Sequence[ServoMotion], arms: Sequence[Arm]
-) -> Float[np.ndarray, "loads 5"] | None:
+) -> tuple[Float[np.ndarray, "loads 5"], list[float]] | None:
     """Return the loads that servos were identified with, as the servos find them.
 
     What friction and the model's other errors do to a load, they did to these. None of
@@ -466,7 +466,8 @@ def loads_found_again(
 
     Returns:
         For each load and gain: the gain register, gravity moment in [N m] and inertia
-        in [kg m²] as found, and the true ones.
+        in [kg m²] as found, and the true ones. And the true gravity moments of loads
+        that do not show, such as a bare rod's beside a servo's friction.
     """
     vectors = [np.array([link.inertia.vector for link in arm.links]) for arm in arms]
     changes = np.array([v - vectors[0] for v in vectors])
@@ -477,20 +478,24 @@ def loads_found_again(
     # Judgement: two loads say too little about a third.
     if len({key[0] for key in groups}) < 3 or len(differing) != 1:
         return None
-    rows = []
+    rows, faint = [], []
     listed = list(groups.values())
     for group in _spread(listed, _GROUPS):
         used = _spread(group, _PER_GROUP)
         arm = arms[group[0]]
         problem = _Problem(servo.on(arm), [motions[k] for k in used], int(differing[0]))
-        load = problem.answer(*problem.solve())
         true = arm.links[int(differing[0])].inertia.vector
-        estimate = (load.gravity_moment, load.inertia)
         known = problem.gravity_moment(true)[0], problem.inertia(true)[0]
+        try:
+            load = problem.answer(*problem.solve())
+        except NotIdentifiable:
+            faint.append(known[0])
+            continue
+        estimate = (load.gravity_moment, load.inertia)
         # An inertia below zero has no ratio to the true one, and says nothing.
         if min(*estimate, *known) > 0.0:
             rows.append((motions[group[0]].gain, *estimate, *known))
-    return np.array(rows).reshape(-1, 5)
+    return np.array(rows).reshape(-1, 5), sorted(set(faint))
 
 
 def known_load_errors(
@@ -533,10 +538,7 @@ def misdescribed_loads(table: Float[np.ndarray, "loads 5"]) -> list[str]:
     Args:
         table: Of `loads_found_again`.
     """
-    loads = np.unique(table[:, 3:], axis=0)
-    rows = [table[(table[:, 3:] == load).all(axis=1)] for load in loads]
-    ratios = np.array([np.median(own[:, 1] / own[:, 3]) for own in rows])
-    ratios /= np.median(ratios) if len(ratios) else 1.0
+    loads, ratios = _ratios(table)
     is_another = np.abs(np.log(ratios)) > np.log(_ANOTHER)
     return [
         f"Logs of a load that weighs {load[0]:.3g} N m by its description are of one "
@@ -544,6 +546,44 @@ def misdescribed_loads(table: Float[np.ndarray, "loads 5"]) -> list[str]:
         "own arm, in kilograms and metres."
         for load, ratio in zip(loads[is_another], ratios[is_another], strict=True)
     ]
+
+
+def odd_loads(table: Float[np.ndarray, "loads 5"]) -> list[str]:
+    """Name a load that servos find some percent off where they find all others.
+
+    Args:
+        table: Of `loads_found_again`.
+    """
+    loads, ratios = _ratios(table)
+    # Judgement: of four, three agree.
+    if len(loads) < 4:
+        return []
+    k = int(np.argmax(np.abs(np.log(ratios))))
+    others = np.delete(ratios, k)
+    spread = float(np.abs(np.log(others / np.median(others))).max())
+    off = float(abs(np.log(ratios[k] / np.median(others))))
+    # Judgement: friction and descriptions are good for some percent; three times as far
+    # as any other is no chance. By a factor it is another load, which is said.
+    if not max(0.05, 3.0 * spread) < off < np.log(_ANOTHER):
+        return []
+    return [
+        f"The load described as {loads[k, 0]:.3g} N m comes out as {ratios[k]:.2f} of "
+        f"that, the others as {others.min():.2f} to {others.max():.2f} of theirs: "
+        "weigh it again."
+    ]
+
+
+def _ratios(
+    table: Float[np.ndarray, "loads 5"],
+) -> tuple[Float[np.ndarray, "distinct 2"], Float[np.ndarray, " distinct"]]:
+    """Return distinct loads, and their moments as found, of those described.
+
+    The median load's is one: all torques are in units of the descriptions'.
+    """
+    loads = np.unique(table[:, 3:], axis=0)
+    rows = [table[(table[:, 3:] == load).all(axis=1)] for load in loads]
+    ratios = np.array([np.median(own[:, 1] / own[:, 3]) for own in rows])
+    return loads, ratios / (np.median(ratios) if len(ratios) else 1.0)
 
 
 # Judgement: errors of a tenth change by a third of that over a factor of e.
