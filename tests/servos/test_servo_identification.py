@@ -18,9 +18,11 @@ from armwise.report import servo_verdicts, worst_of
 from armwise.servos import (
     EXAMPLE,
     FreeRunErrors,
+    identify_servo,
     is_lerobot,
     read_lerobot,
     read_servo,
+    validated_on_fit,
     write_servo,
 )
 from armwise.servos.doubts import (
@@ -35,9 +37,11 @@ from armwise.servos.fit import (
     Prior,
     ServoFit,
     doubt,
+    errors_together,
     fit_alike,
     fit_servos,
     idle,
+    mean_errors,
     ranked,
     resolved,
     scale_slope,
@@ -47,8 +51,8 @@ from armwise.servos.fit import (
 from armwise.servos.growth import Growth, takers
 from armwise.servos.halves import HalfFits, by_chance
 from armwise.servos.identify import _Identification
-from armwise.servos.joints import JointMotions, ServoJoint
-from armwise.servos.last_fit import LastFit, _told_best
+from armwise.servos.joints import JointMotions
+from armwise.servos.last_fit import LastFit
 from armwise.servos.model import CORE, PARAMETERS, absent, half_step_inertia
 from armwise.servos.motions import (
     is_reversed,
@@ -482,6 +486,30 @@ def test_the_example_is_there():
     assert "Apache" in (EXAMPLE / "NOTICE").read_text()
 
 
+def test_a_log_named_twice_counts_once(robot):
+    """And one that is validated on as well as fitted is named."""
+    logs = [rig.recording(rig.truth(robot), seed) for seed in (1, 2)]
+    once, twice = identify_servo(robot, logs), identify_servo(robot, [*logs, logs[0]])
+    assert twice.values["delay"] == pytest.approx(once.values["delay"], rel=1e-12)
+    assert twice.std["delay"] == pytest.approx(once.std["delay"], rel=1e-12)
+    note = "motion1.csv repeats motion1.csv, and counts once: name every log once."
+    assert note in twice.notes
+    other = rig.recording(rig.truth(robot), 3)
+    assert validated_on_fit(once, logs, [other]).notes == once.notes
+    said = validated_on_fit(once, logs, [other, logs[1]]).notes
+    assert set(said) - set(once.notes) == {
+        "motion2.csv is validated on and was fitted: its error says nothing about "
+        "other motion."
+    }
+
+
+def test_what_readers_did_is_said_once(robot):
+    logs = [rig.recording(rig.truth(robot), seed) for seed in (1, 2)]
+    noted = [replace(log, notes=(f"{log.source}: time is in ms.",)) for log in logs]
+    servo = identify_servo(robot, noted)
+    assert "motion1.csv and 1 more: time is in ms." in servo.notes
+
+
 def test_a_shell_expands_logs_to_validate():
     words = ["identify-servo", "a", "1", "--validate", "2", "3", "-o", "out", "--json"]
     spelt = ["identify-servo", "a", "1", "--validate", "2", "--validate", "3"]
@@ -694,21 +722,42 @@ def test_what_all_windows_show_is_not_taken_from_all(tmp_path, monkeypatch):
     assert growth.halves.verdicts["acceleration limit"].is_needed
 
 
-@pytest.mark.parametrize(
-    ("saved", "taken"),
-    [([0.3, 0.2, 0.4, 0.3], 1), ([1.4, -0.3, -0.4, 0.2], 0), ([-0.3] * 4, 0)],
-)
-def test_another_valley_is_taken_where_motions_tell_it_is_better(
-    monkeypatch, saved, taken
-):
-    """Not where it is lower in one motion, by chance, and higher in others."""
-    servos = [dict(absent(), stiffness=1.0 + k) for k in range(3)]
-    errors = [np.full(4, 2.0), 2.0 - np.array(saved), np.full(4, 2.5)]
-    monkeypatch.setattr(
-        "armwise.servos.last_fit.errors_together", lambda *_: np.array(errors)
-    )
-    joint = ServoJoint(0, [], ([], []), [], True)
-    assert _told_best(Roller(None), joint, servos) == servos[taken]
+def test_joints_under_the_others_free_runs_move_as_in_the_whole_arm(tmp_path):
+    """And fitted there, a servo that is off is led back."""
+    joints, growth = grown(tmp_path, acceleration=60.0)
+    robot, motions = rig.arm(tmp_path), growth.motions
+    course = JointMotions([robot] * 4, motions, Roller(None), lambda what, part: None)
+    course.joints()
+    right = [dict(joint.fits[0]) for joint in joints]
+    off = [dict(v, coulomb=2.0 * v["coulomb"], delay=v["delay"] + 4e-3) for v in right]
+    course.load_by(joints, off)
+    whole = course.whole_errors(joints, [off, right])
+    alone = [mean_errors(course.roller, j.motions, v).mean()
+             for j, v in zip(joints, off, strict=True)]  # fmt: skip
+    assert alone == pytest.approx(whole[0], rel=0.02)
+    assert np.all(whole[1] < 0.3 * whole[0])
+    empty = np.zeros((0, 0))
+    fits = [ServoFit(v, j.names, 1.0, 1.0, empty, empty)
+            for j, v in zip(joints, off, strict=True)]  # fmt: skip
+    near = LastFit(course, joints, CORE)._together(fits)
+    after = course.whole_errors(joints, [[fit.values for fit in near]])
+    assert np.all(after[0] < 1.1 * whole[1])
+
+
+def test_all_rows_choose_among_valleys(tmp_path):
+    joints, growth = grown(tmp_path, acceleration=60.0)
+    joint, right = joints[0], dict(joints[0].fits[0])
+    course = JointMotions([rig.arm(tmp_path)] * 4, growth.motions, Roller(None),
+                          lambda what, part: None)  # fmt: skip
+    false = dict(right, stiffness=0.1, coulomb=2.0, acceleration=2.0)
+    last = LastFit(course, joints, CORE)
+    alone = last._all_rows(joint, false)
+    joint.valleys = [dict(right)]
+    beside = last._all_rows(joint, false)
+    own, best = errors_together(
+        course.roller, joint.motions, [alone.values, beside.values]
+    ).mean(axis=1)
+    assert best < 0.5 * own
 
 
 def test_servos_lend_their_timing_or_all_they_have(robot):

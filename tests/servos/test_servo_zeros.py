@@ -192,7 +192,19 @@ def test_only_zeros_that_are_told_from_none_are_moved(robot):
     assert course.zeros[0] == 0.0
     assert course.zeros[1] == pytest.approx(0.2, abs=3.0 * course.zero_std[1])
     assert course.zero_std[1] < 0.05
-    assert len(course.notes) == 1
+    assert len(course.zero_notes()) == 1
+
+
+def test_friction_that_a_first_model_lacks_is_no_zero_in_the_end(robot):
+    """A tenth of a radian at one joint; a first model splits it between two."""
+    friction = {"driving": 0.5, "back_driven": 0.2, "static": 0.06}
+    true = rig.truth(robot, stribeck_speed=0.05, **friction)
+    zeros = np.array([0.1, 0.0])
+    servo = replace(true, values=dict(true.values) | {"zero": zeros})
+    found = identify_servo(robot, [rig.recording(servo, seed) for seed in range(5)])
+    off = found.values["zero"] - zeros
+    assert np.abs(off).max() < 0.015
+    assert np.all(np.abs(off) < 3.0 * found.std["zero"])
 
 
 def test_zeros_are_sought_where_nothing_holds_the_arm(robot):

@@ -68,7 +68,7 @@ def identify_servo(
     """
     from armwise.cli.arguments import load_described, plain_logs, read_servo_logs
     from armwise.servos import identify_servo as identify
-    from armwise.servos import require_same_mechanism
+    from armwise.servos import require_same_mechanism, validated_on_fit
 
     others = validate or []
     plain = plain_logs([*logs, *others])
@@ -112,7 +112,7 @@ def identify_servo(
             progress=progress,
         )
         # The arm that was named, not the first log's with its load.
-        servo = servo.on(described)
+        servo = validated_on_fit(servo.on(described), recordings, unseen)
         validation = servo.errors(unseen, held, other_registers) if unseen else None
     files: dict[str, str] = {}
     if output:

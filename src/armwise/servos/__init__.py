@@ -1,7 +1,7 @@
 """Servo arms: what moves a joint from its command to its position."""
 
 from armwise.servos.free_runs import FreeRunErrors
-from armwise.servos.identify import identify_servo
+from armwise.servos.identify import identify_servo, validated_on_fit
 from armwise.servos.lerobot import is_lerobot, read_lerobot
 from armwise.servos.load import ServoLoad, identify_servo_load, write_servo_load
 from armwise.servos.mjcf import set_points, touched, write_servo_mjcf
@@ -39,6 +39,7 @@ __all__ = [
     "servo_to_dict",
     "set_points",
     "touched",
+    "validated_on_fit",
     "write_servo",
     "write_servo_load",
     "write_servo_mjcf",

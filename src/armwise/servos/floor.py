@@ -268,6 +268,9 @@ def settled_floor(
     ends = [near, search.settled(replace(near, stiffness=4.0 * near.stiffness))]
     if near.friction == 0.0:
         ends.append(search.settled(replace(near, friction=_USUAL_SLIDE)))
+    if len(near.links) < MOST_POINTS:
+        known = replace(near, points_std=floor.points_std)
+        ends.append(search.settled(_split(known)))
     before, *after = search._unexplained([floor, *ends])
     # What is as good as the nearest is not worth moving for, nor is friction.
     farther = (1.0 - _FINER) * min(before, after[0])
@@ -655,6 +658,25 @@ def _around(floor: Floor) -> list[Floor]:
         for up in (-4e-3, -2e-3, 0.0, 2e-3, 4e-3)
         for factor in (0.25, 0.5, 1.0, 2.0)
     ]
+
+
+# Judgement: a finger and a palm, on either side.
+_APART = 0.06
+"""Distance in [m] of two points from one that stands for both, between them."""
+
+
+def _split(floor: Floor) -> Floor:
+    """Return a floor whose last point is two, where motions know least of it.
+
+    A point between two that touch in turn is known worst along the line through them.
+    """
+    spread = floor.points_std
+    known = np.zeros(3) if spread is None else spread[-1]
+    point, apart = floor.points[-1], np.zeros(3)
+    apart[int(np.argmax(known))] = _APART
+    points = [*floor.points[:-1], point - apart, point + apart]
+    links = (*floor.links, floor.links[-1])
+    return replace(floor, links=links, points=np.array(points), points_std=None)
 
 
 def _sizes(count: int) -> Float[np.ndarray, " numbers"]:

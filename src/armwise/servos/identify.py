@@ -57,6 +57,7 @@ from armwise.servos.model import (
 )
 from armwise.servos.motions import (
     as_list,
+    copied,
     elsewhere,
     is_reversed,
     joint_signs,
@@ -143,6 +144,10 @@ def identify_servo(
     registers = gain_registers(gains, len(listed))
     triples = list(zip(listed, arms, registers, strict=True))
     motions = [servo_motion(r, a, g) for r, a, g in triples]
+    copies = copied(motions)
+    used = [k for k in range(len(motions)) if k not in copies]
+    triples, motions = [triples[k] for k in used], [motions[k] for k in used]
+    arms, registers = [arms[k] for k in used], [registers[k] for k in used]
     length = sum(float(m.time[-1] - m.time[0]) for m in motions)
     if length < _SHORTEST_S:
         raise NotIdentifiable(
@@ -159,6 +164,18 @@ def identify_servo(
     course = _Identification(
         arms, motions, signs, roller, (seed, starts), progress or _silent
     )
+    course.notes += _reading_notes(listed)
+    course.notes += [
+        f"{listed[k].source} repeats {listed[other].source}, and counts once: name "
+        "every log once."
+        for k, other in copies.items()
+    ]
+    course.notes += [
+        f"{joint.name} counts the other way than the description, as gravity pulls: "
+        "its positions and commands are negated (signs in servo.json)."
+        for joint, sign in zip(arms[0].joints, signs, strict=True)
+        if sign < 0.0
+    ]
     course.logged = [
         signed(servo_motion(r, a, g, is_truncated=False), signs).goals
         for r, a, g in triples
@@ -166,14 +183,42 @@ def identify_servo(
     if arms[0].dof > 1 and is_reversed(arms[0], motions):
         course.mismatches.append(
             "Gravity explains the joints' errors better from the tip to the base: "
-            "the log seems to have its joints in reverse order. Reorder the columns of "
-            "commands and positions."
+            "the log seems to have its joints in another order, such as the reverse. "
+            "Reorder the columns of commands and positions."
         )
     course.mismatches += elsewhere(arms[0], motions)
     # Matrices of a fit are small, and rollouts already occupy every core.
     with threadpool_limits(1, user_api="blas"):
         servo = course.servo()
     return servo if gains is None else _per_register(servo, registers)
+
+
+def _reading_notes(recordings: Sequence[Recording]) -> list[str]:
+    """Return what readers did, once for all logs that it was done to."""
+    sources: dict[str, list[str]] = {}
+    for recording in recordings:
+        for note in recording.notes:
+            text = note.removeprefix(f"{recording.source}: ")
+            sources.setdefault(text, []).append(recording.source)
+    return [
+        f"{own[0]}{f' and {len(own) - 1} more' if own[1:] else ''}: {text}"
+        for text, own in sources.items()
+    ]
+
+
+def validated_on_fit(
+    servo: Servo, fitted: Sequence[Recording], others: Sequence[Recording]
+) -> Servo:
+    """Return servos that say which motions they are validated on were fitted, too."""
+    own, asked = (
+        [servo_motion(r, servo.arm) for r in listed] for listed in (fitted, others)
+    )
+    notes = [
+        f"{others[k].source} is validated on and was fitted: its error says nothing "
+        "about other motion."
+        for k in copied(asked, own)
+    ]
+    return replace(servo, notes=(*servo.notes, *notes))
 
 
 def _per_register(servo: Servo, registers: Sequence[float]) -> Servo:
@@ -234,20 +279,25 @@ class _Identification(JointMotions):
         self._torques_alike(moving)
         growth = Growth(
             HalfFits(self.roller, moving, self.dof), self.motions, self.core,
-            self.random, self.progress, lambda: self.reload(joints, CORRECTED_HZ),
+            self.random, self.progress, lambda: self._reload(joints),
         )  # fmt: skip
         elements = growth.elements()
         # Once more, with a model that knows better what is usual.
         if self.mask_contact(joints):
             elements = growth.reconsidered("torque limit")
         self.mask_floor(joints)
-        growth.reload()
+        self.reload(joints, CORRECTED_HZ)
         growth.lower_valleys("other valleys", 0.8)
         last = LastFit(self, joints, self.core)
         fits = last.fits(growth)
         self.plain = last.expressible(fits)
         self._walls(joints, fits)
         return self._answer(joints, fits, elements)
+
+    def _reload(self, joints: list[ServoJoint]) -> None:
+        """Load joints by what models that have grown do, from where they stand."""
+        self.refine_zeros(joints)
+        self.reload(joints, CORRECTED_HZ)
 
     def _mountings(self) -> tuple[tuple[np.ndarray, float], ...]:
         """Return every load of one joint and the zero that it was put on with."""
@@ -457,6 +507,7 @@ class _Identification(JointMotions):
                 kind["armature"] = kind["armature"] + half_step_inertia(kind["damping"])
         if self.dof > 1:
             values["zero"], std["zero"] = self.zeros.copy(), self.zero_std.copy()
+            self.notes += self.zero_notes()
             if self.plain:
                 self.plain["zero"] = self.zeros.copy()
         if self.floor is not None:

@@ -167,6 +167,7 @@ class JointMotions:
     Attributes:
         zeros: What the description's positions are beyond the measured, in [rad].
         zero_std: Their standard deviations; infinite where gravity shows nothing.
+        refined: What models that had grown made of them.
         notes: What was found, in sentences.
         floor: That the links touch, once it is found.
         measured: Of every motion its joints, loaded by the others' measured motion.
@@ -189,6 +190,7 @@ class JointMotions:
         # Few joints leave time for more windows.
         self.windows_s = _WINDOWS_S * (3.2 if self.dof <= 2 else 1.0)
         self.zeros, self.zero_std = np.zeros(self.dof), np.zeros(self.dof)
+        self.refined: list[np.ndarray] = []
         self.notes: list[str] = []
         self.floor: Floor | None = None
         self.held: list[np.ndarray] = []
@@ -449,34 +451,83 @@ class JointMotions:
             for joint in moving
         }  # fmt: skip
         every = np.ones(self.dof, bool)
-        zeros, std = self._stepped_zeros(joints, names, self.zeros, every)
+        zeros, std, beside_all = self._off_zeros(joints, names, every)
         # Not told from none: the description's, and as far off as it might be.
-        wide = np.hypot(std, zeros)
+        wide = np.hypot(*beside_all)
         # Judgement: no joint is put together ten degrees off unseen.
         self.zero_std = np.where(wide > 0.17, np.inf, wide)
-        # Without those that may be none the others are others, which is doubt, too.
-        beside_all = zeros
-        is_off, was_off = np.abs(zeros) > 3.0 * std, every
+        if zeros.any():
+            self.zeros = zeros
+            own = np.hypot(std, zeros - beside_all[0])
+            self.zero_std = np.where(zeros != 0.0, own, self.zero_std)
+            return
+        self.measured = measured
+        for joint, (motions, halves, fits) in zip(joints, states, strict=True):
+            joint.motions, joint.halves, joint.fits = motions, halves, fits
+
+    def refine_zeros(self, joints: list[ServoJoint]) -> None:
+        """Find zeros that are off once more, by models that have grown since.
+
+        What friction a first model lacks looks like a zero, and other joints' zeros
+        make up for it.
+        """
+        if self.dof == 1:
+            return
+        states = [(list(j.motions), j.halves, j.fits) for j in joints]
+        measured, before = self.measured, self.zeros
+        names = {joint.number: joint.names for joint in joints if joint.moves}
+        for joint in [joint for joint in joints if joint.moves]:
+            joint.fits = [joint.model] * 2
+        every = np.ones(self.dof, bool)
+        zeros, _, beside_all = self._off_zeros(joints, names, every)
+        self.refined += [zeros, beside_all[0]]
+        # That the others stand as described is a doubt, too, and what models that grew
+        # on made of it: two standard deviations hold all of that.
+        wide = np.hypot(beside_all[1], 0.5 * np.ptp(self.refined, axis=0))
+        self.zero_std = np.where(wide > 0.17, np.inf, wide)
+        self.zeros = zeros
+        if not (zeros.any() or before.any()):
+            self.measured = measured
+            for joint, (motions, halves, fits) in zip(joints, states, strict=True):
+                joint.motions, joint.halves, joint.fits = motions, halves, fits
+            return
+        self._load(joints, zeros)
+        for joint in [joint for joint in joints if joint.moves]:
+            joint.best = dict(joint.fits[0])
+
+    def zero_notes(self) -> list[str]:
+        """Say which joints surely stand elsewhere than described."""
+        return [
+            f"{self.arms[0].joints[j].name} stands {np.degrees(self.zeros[j]):.1f}° "
+            f"± {np.degrees(1.96 * self.zero_std[j]):.1f}° beyond the description's "
+            "zero, as gravity pulls; a centre of mass that is off looks the same."
+            for j in np.flatnonzero(np.abs(self.zeros) > 2.0 * self.zero_std)
+        ]
+
+    def _off_zeros(
+        self,
+        joints: list[ServoJoint],
+        names: Mapping[int, Sequence[str]],
+        free: Bool[np.ndarray, " dof"],
+    ) -> tuple[
+        Float[np.ndarray, " dof"],
+        Float[np.ndarray, " dof"],
+        tuple[Float[np.ndarray, " dof"], Float[np.ndarray, " dof"]],
+    ]:
+        """Return the zeros that are surely off, none for the others, and deviations.
+
+        And zeros and deviations beside all that are free: without those that may be
+        none the others are others, which is doubt, too.
+        """
+        zeros, std = self._stepped_zeros(joints, names, self.zeros, free)
+        beside_all = zeros, std
+        is_off, was_off = np.abs(zeros) > 3.0 * std, free
         while is_off.any() and (is_off != was_off).any():
             start = np.where(is_off, zeros, 0.0)
             self._load(joints, start)
             zeros, std = self._stepped_zeros(joints, names, start, is_off)
             is_off, was_off = is_off & (np.abs(zeros) > 3.0 * std), is_off
-        if is_off.any():
-            self.zeros = zeros
-            own = np.hypot(std, zeros - beside_all)
-            self.zero_std = np.where(is_off, own, self.zero_std)
-            for j in np.flatnonzero(is_off):
-                self.notes.append(
-                    f"{self.arms[0].joints[j].name} stands {np.degrees(zeros[j]):.1f}° "
-                    f"± {np.degrees(1.96 * self.zero_std[j]):.1f}° beyond the "
-                    "description's zero, as gravity pulls; a centre of mass that is "
-                    "off looks the same."
-                )
-            return
-        self.measured = measured
-        for joint, (motions, halves, fits) in zip(joints, states, strict=True):
-            joint.motions, joint.halves, joint.fits = motions, halves, fits
+        return np.where(is_off, zeros, 0.0), std, beside_all
 
     def _stepped_zeros(
         self,

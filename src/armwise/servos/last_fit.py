@@ -8,7 +8,6 @@ import numpy as np
 
 from armwise.progress import part_of
 from armwise.servos.doubts import (
-    TOLD,
     doubt_derivative,
     in_any_form,
     with_even_load,
@@ -19,16 +18,15 @@ from armwise.servos.fit import (
     TORQUES,
     Prior,
     ServoFit,
-    errors_together,
     fit_alike,
     fit_servo,
     fit_servos,
     idle,
     mean_errors,
+    ranked,
     resolved,
     restricted,
     shared_values,
-    standing,
     undetermined,
 )
 from armwise.servos.growth import ALIKE, Growth
@@ -47,7 +45,7 @@ from armwise.servos.model import (
     tables_of,
 )
 from armwise.servos.motions import LEAST_TRAVEL
-from armwise.servos.rollout import Roller, ServoMotion, rounding_of
+from armwise.servos.rollout import ServoMotion, rounding_of
 from armwise.servos.starts import (
     beyond_servos,
     evened,
@@ -202,24 +200,19 @@ class LastFit:
         return self._all_rows(joint, start)
 
     def _all_rows(self, joint: ServoJoint, start: Values) -> ServoFit:
-        """Fit all rows, from the valley that windows have led to as a rule.
+        """Fit all rows, from the valley that windows have led to and from others.
 
-        Their lowest is at times not that of all rows. Another is taken where motions
-        tell them apart: what is lower by chance predicts other motions no better.
+        The lowest of windows is at times not that of all rows.
         """
-        iterations = {1: 6, 2: 8}.get(self.dof, _ALL_ROWS)
+        others: list[Values] = []
         if self.dof > 1:
             others = [without(values, joint.names) for values in joint.valleys]
-            fits = fit_servos(
-                self.roller, joint.motions, _able([start, *others], joint.names),
-                joint.names, iterations=1, prior=joint.prior,
-            )  # fmt: skip
-            start = _told_best(self.roller, joint, [fit.values for fit in fits])
-            iterations -= 1
-        return fit_servo(
-            self.roller, joint.motions, start, joint.names,
-            iterations=iterations, prior=joint.prior,
+        fits = fit_servos(
+            self.roller, joint.motions, _able([start, *others], joint.names),
+            joint.names, iterations={1: 6, 2: 8}.get(self.dof, _ALL_ROWS),
+            prior=joint.prior,
         )  # fmt: skip
+        return ranked(self.roller, joint.motions, fits, joint.prior)[0]
 
     def _still(
         self, joint: ServoJoint, moving: Sequence[ServoJoint], prior: Prior
@@ -422,13 +415,3 @@ class LastFit:
 def _able(servos: Sequence[Values], names: Sequence[str]) -> list[Values]:
     """Return servos that have what is to be fitted."""
     return [v for v in servos if np.isfinite([v[n] for n in names]).all()]
-
-
-def _told_best(
-    roller: Roller, joint: ServoJoint, servos: Sequence[Values]
-) -> dict[str, float]:
-    """Return the first of some servos, or the best that motions tell from it."""
-    own, *others = errors_together(roller, joint.motions, servos)
-    better = [k for k, other in enumerate(others) if standing(own - other) > TOLD]
-    best = min(better, key=lambda k: float(np.nanmean(others[k])), default=-1)
-    return dict(servos[1 + best])

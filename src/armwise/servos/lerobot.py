@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,7 @@ def read_lerobot(
     if "timestamp" not in frame.columns:
         raise RecordingError(f"{file} has no column 'timestamp' in seconds.")
     time = frame["timestamp"].to_numpy().astype(float)
+    unit = "normalised to the ranges of the calibration"
     if calibration is not None:
         ranges = _ranges(Path(calibration), arm)
         farthest = float(np.nanmax(np.abs(blocks["observation.state"])))
@@ -80,11 +82,14 @@ def read_lerobot(
         blocks = {name: _radians(block, ranges) for name, block in blocks.items()}
     elif float(np.nanmax(np.abs(blocks["observation.state"]))) > 2.0 * np.pi:
         blocks = {name: np.radians(block) for name, block in blocks.items()}
+        unit = "degrees; LeRobot's −100 … 100 ask for --calibration"
+    else:
+        unit = "radians, for none exceeds a turn"
     episodes = np.zeros(len(frame))
     if "episode_index" in frame.columns:
         episodes = frame["episode_index"].to_numpy()
     return [
-        _episode(file, time, blocks, episodes == number, number)
+        _episode(file, time, blocks, episodes == number, number, unit)
         for number in np.unique(episodes)
     ]
 
@@ -95,18 +100,20 @@ def _episode(
     blocks: dict[str, np.ndarray],
     rows: np.ndarray,
     number: float,
+    unit: str,
 ) -> Recording:
     stamps = time[rows]
     extra = {
         f"command_{j + 1}": Channel(stamps, column)
         for j, column in enumerate(blocks["action"][rows].T)
     }
-    return Recording.from_arrays(
+    recording = Recording.from_arrays(
         stamps,
         q=blocks["observation.state"][rows],
         extra=extra,
         source=f"{file.name}#{int(number)}" if not rows.all() else str(file),
     )
+    return replace(recording, notes=(f"Values are taken as {unit}.",))
 
 
 def _ranges(path: Path, arm: Arm) -> list[tuple[float, float, bool]]:
