@@ -874,7 +874,7 @@ def test_intervals_hold_what_another_shape_of_friction_would_give(tmp_path):
         growth.roller, joint.windows, joint.fits[:1], joint.names, iterations=3
     )
     joint.offset, joint.apart = np.zeros(len(fit.names)), {}
-    wide = in_any_form(joint, fit)
+    wide = in_any_form(growth.roller, joint, fit)
     assert wide.names == (*fit.names, "stribeck_shape") == joint.names
     std, wider = (
         standard_deviations(resolved(growth.roller, joint.windows, one, None))
@@ -883,6 +883,23 @@ def test_intervals_hold_what_another_shape_of_friction_would_give(tmp_path):
     assert wider["coulomb"] > 1.02 * std["coulomb"]
     # Between its bounds, whatever the motions say.
     assert wider["stribeck_shape"] < 1.2
+
+
+def test_intervals_reach_the_form_that_windows_prefer(tmp_path):
+    """Friction falls off as a Gaussian does, and was fitted in another shape."""
+    joints, growth = grown(
+        tmp_path, static=0.08, stribeck_speed=0.15, stribeck_shape=1.0
+    )
+    joint = joints[0]
+    names = tuple(name for name in joint.names if name != "stribeck_shape")
+    start = dict(joint.fits[0], stribeck_shape=0.0)
+    (fit,) = fit_servos(growth.roller, joint.windows, [start], names, iterations=8)
+    assert fit.values["stribeck_shape"] == 0.0
+    joint.offset, joint.apart = np.zeros(len(fit.names)), {}
+    wide = in_any_form(growth.roller, joint, fit)
+    std = standard_deviations(resolved(growth.roller, joint.windows, wide, None))
+    reach = 2.0 * np.hypot(std["stribeck_shape"], joint.apart["stribeck_shape"])
+    assert reach > 0.8
 
 
 def test_motions_are_cut_where_joints_rest(robot):

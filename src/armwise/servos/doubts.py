@@ -32,19 +32,31 @@ _FORMS = {"stribeck_speed": "stribeck_shape", "saturation": "limited_damping"}
 """Parameter → the one that says which form it is of."""
 
 
-def in_any_form(joint: ServoJoint, fit: ServoFit) -> ServoFit:
+def in_any_form(roller: Roller, joint: ServoJoint, fit: ServoFit) -> ServoFit:
     """Return a fit in whose intervals friction and limits may have another form.
 
     Coulomb friction and damping depend on how Stribeck friction falls off, a limit
-    on whether what damps is within it: where motions do not tell that, too.
+    on whether what damps is within it: where motions do not tell that, and by what
+    they differ where windows prefer another form.
     """
-    for name, form in _FORMS.items():
-        if name in fit.names and form not in fit.names:
-            fit = replace(fit, names=(*fit.names, form))
-            joint.offset = np.append(joint.offset, 0.0)
-            joint.apart.setdefault(form, 0.0)
-    joint.names = fit.names
-    return fit
+    forms = [form for name, form in _FORMS.items()
+             if name in fit.names and form not in fit.names]  # fmt: skip
+    if not forms:
+        return fit
+    names = (*fit.names, *forms)
+    own, other = (
+        fit_servo(
+            roller, joint.windows, fit.values, some, iterations=3, prior=joint.prior
+        ).values
+        for some in (fit.names, names)
+    )
+    for name in names:
+        # Two standard deviations reach as far.
+        apart = 0.5 * abs(other[name] - own[name])
+        joint.apart[name] = max(joint.apart.get(name, 0.0), apart)
+    joint.offset = np.append(joint.offset, np.zeros(len(forms)))
+    joint.names = names
+    return replace(fit, names=names)
 
 
 def with_own_scale(

@@ -152,7 +152,7 @@ class LastFit:
         joint, fit = pair
         if not joint.moves:
             return fit
-        fit = in_any_form(joint, self._without_idle(joint, fit))
+        fit = in_any_form(self.roller, joint, self._without_idle(joint, fit))
         return resolved(self.roller, joint.motions, fit, joint.prior)
 
     def _windowed(self, moving: Sequence[ServoJoint], growth: Growth) -> list[ServoFit]:
