@@ -357,6 +357,16 @@ def test_joints_in_another_order(robot):
         aw.identify_servo(robot, log)
 
 
+def test_commands_and_positions_that_are_exchanged(robot):
+    log = rig.recording(rig.truth(robot), 0)
+    names = [(f"{a}_{j}", f"{b}_{j}") for j in (1, 2)
+             for a, b in (("q", "command"), ("command", "q"))]  # fmt: skip
+    other = log.with_channels({a: log[b] for a, b in names})
+    with pytest.raises(RecordingError, match=r"commands come \d+ ms after the positio"):
+        aw.identify_servo(robot, other)
+    refuse_unfollowed(servo_motion(log, robot))
+
+
 def test_a_joint_that_runs_against_its_command(robot):
     time, command = _columns()
     lagging = np.roll(command, 5, axis=0)

@@ -130,7 +130,9 @@ class LastFit:
             ]
             arms = [[fit.values for fit in trial] for trial in [fits, *trials]]
             own, *others = self.course.whole_errors(self.joints, arms)
-            ratios = [float(np.nanmean(other / own)) for other in others]
+            # A joint that never moves is not off at all.
+            moves = own > 0.0
+            ratios = [float(np.mean(other[moves] / own[moves])) for other in others]
             best = int(np.argmin(ratios))
             if not ratios[best] < 1.0 - WORTH:
                 break

@@ -243,13 +243,52 @@ def refuse_unfollowed(motion: ServoMotion) -> None:
     """Refuse a motion whose joints do not follow their commands.
 
     Raises:
-        RecordingError: If joints are in another order, or run against their commands,
-            or a motor is off.
+        RecordingError: If commands and positions are exchanged, joints are in another
+            order, or run against their commands, or a motor is off.
     """
     on = motion.powered > 0.5
+    _check_roles(motion.name, motion.time[on], motion.q[on], motion.goals[on])
     _check_order(motion.name, motion.q[on], motion.goals[on])
     _check_signs(motion.name, motion.q[on], motion.goals[on])
     _check_following(motion.name, motion.time[on], motion.q[on], motion.goals[on])
+
+
+# Judgement: servos take longer; a log that reads positions before it writes commands
+# makes up for a sample of that.
+_LONGEST_LAG = 0.15
+"""Time in [s] up to which commands and positions are compared."""
+
+
+def _check_roles(
+    source: str, time: np.ndarray, q: np.ndarray, command: np.ndarray
+) -> None:
+    """Refuse a log whose commands come after the positions, joint by joint."""
+    if len(time) < 3:
+        return
+    period = float(np.median(np.diff(time)))
+    most = min(round(_LONGEST_LAG / period), len(time) // 2)
+    lags = []
+    for j in range(q.shape[1]):
+        if min(np.ptp(command[:, j]), np.ptp(q[:, j])) < 0.1:
+            continue
+        own, goal = q[:, j], command[:, j]
+        after, before = (
+            [_scatter(b[k:] - a[: len(a) - k]) for k in range(most + 1)]
+            for a, b in ((goal, own), (own, goal))
+        )
+        # Judgement: by a fifth, and 20 ms, beyond what friction and stamps do.
+        is_before = min(before) < 0.8 * min(after)
+        lags.append(period * int(np.argmin(before)) if is_before else 0.0)
+    if lags and min(lags) >= 0.02:
+        raise RecordingError(
+            f"{source}: commands come {1e3 * np.median(lags):.0f} ms after the "
+            "positions, as positions do after commands. Exchange the columns."
+        )
+
+
+def _scatter(x: np.ndarray) -> float:
+    """Return how far numbers are from their median: wherever a joint's zero is."""
+    return float(np.abs(x - np.median(x)).mean())
 
 
 def _check_order(source: str, q: np.ndarray, command: np.ndarray) -> None:
