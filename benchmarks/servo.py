@@ -11,8 +11,8 @@ optimiser; zeros and masses are the same description's. An evaluation is one mot
 rolled out once. Armwise runs first; peers go on until they end by themselves, or have
 taken its processor time.
 
-The motions are those of $ARMWISE_DATA/so101, three fitted and every fourth left out;
-without these the three that Armwise ships, two fitted.
+The motions are those of $ARMWISE_DATA/so101: a chirp and two of ramps are fitted, every
+fourth is left out; without these the three that Armwise ships, two fitted.
 
 BAM (in 'armwise[bench]' from Python 3.12 on, which it asks for) fits one
 servo that swings a weighed pendulum, not an arm: both fit the same runs of
@@ -71,8 +71,8 @@ class Figure(NamedTuple):
 _LEFT_OUT = 4
 """Of so many motions one is not fitted."""
 
-_MOST_FITTED = 3
-"""Motions to fit: with eight, mujoco.sysid takes hours."""
+_FITTED = ("chirp_sweep", "friction_gravity", "velocity_ramp")
+"""Motions to fit, made for identification: with eight, mujoco.sysid takes hours."""
 
 _ITERATIONS = 20
 """Steps of mujoco.sysid, each of 25 rollouts of every motion and some more, before the
@@ -102,8 +102,7 @@ def _recordings() -> tuple[aw.Arm, list[Recording], list[Recording]]:
         return arm, logs[:-1], logs[-1:]
     paths = sorted(folder.glob("**/*.parquet"))
     unseen = [path for k, path in enumerate(paths) if k % _LEFT_OUT == 0]
-    fitted = [path for path in paths if path not in unseen]
-    fitted = fitted[:: max(1, len(fitted) // _MOST_FITTED)][:_MOST_FITTED]
+    fitted = [path for path in paths if path.stem in _FITTED and path not in unseen]
     return (
         arm,
         [read_recording(path, arm) for path in fitted],
