@@ -11,7 +11,14 @@ import pytest
 from armwise.dynamics import Dynamics
 from armwise.errors import ArgumentError
 from armwise.servos import read_servo, write_servo
-from armwise.servos.floor import Floor, _Search, find_floor, heights, settled_floor
+from armwise.servos.floor import (
+    Floor,
+    _Search,
+    _split,
+    find_floor,
+    heights,
+    settled_floor,
+)
 from armwise.simulators import export
 from tests.servos import rig
 
@@ -209,6 +216,16 @@ def test_floors_of_one_point_and_of_two_are_compared(robot):
     alone = [float(search._costs([floor])[0]) for floor in both]
     assert search._costs(both) == pytest.approx(alone, rel=1e-9)
     assert len(set(alone)) == 3
+
+
+def test_a_point_is_split_along_what_is_known_least_of_it(robot):
+    """But not across the plane of the arm, where motions say nothing."""
+    floor = Floor((1,), TIP[None], -0.23, 2e3)
+    spread = np.array([[1e-3, np.inf, 2e-2]])
+    two = _split(replace(floor, points_std=spread))
+    assert two.links == (1, 1)
+    assert two.points.mean(axis=0) == pytest.approx(TIP)
+    assert np.abs(np.diff(two.points, axis=0))[0].argmax() == 2
 
 
 def test_rows_that_nothing_holds_make_no_floor(robot):

@@ -513,6 +513,27 @@ def test_a_log_named_twice_counts_once(robot):
     }
 
 
+def test_a_log_with_two_gains_is_refused(pendulum):
+    log = rig.recording(rig.truth(pendulum), 1)
+    with pytest.raises(ArgumentError, match="hold the same motion, with other loads"):
+        aw.identify_servo(pendulum, [log, log], gains=[8.0, 16.0])
+
+
+def test_a_joint_that_counts_the_other_way_is_said(robot):
+    logs = [rig.recording(rig.truth(robot), seed) for seed in (1, 2, 3)]
+    other = [
+        log.with_channels({
+            name: Channel(log[name].time, -log[name].values)
+            for name in ("q_2", "command_2")
+        })
+        for log in logs
+    ]  # fmt: skip
+    servo = identify_servo(robot, other)
+    # Which of both it is no motion in one plane tells: the first is as described.
+    assert servo.signs.tolist() == [1.0, -1.0]
+    assert servo.notes[0].startswith("j1 counts the other way than the description")
+
+
 def test_what_readers_did_is_said_once(robot):
     logs = [rig.recording(rig.truth(robot), seed) for seed in (1, 2)]
     noted = [replace(log, notes=(f"{log.source}: time is in ms.",)) for log in logs]
@@ -749,9 +770,14 @@ def test_joints_under_the_others_free_runs_move_as_in_the_whole_arm(tmp_path):
     empty = np.zeros((0, 0))
     fits = [ServoFit(v, j.names, 1.0, 1.0, empty, empty)
             for j, v in zip(joints, off, strict=True)]  # fmt: skip
-    near = LastFit(course, joints, CORE)._together(fits)
+    last = LastFit(course, joints, CORE)
+    near = last._together(fits)
     after = course.whole_errors(joints, [[fit.values for fit in near]])
     assert np.all(after[0] < 1.1 * whole[1])
+    # Where nothing is nearer joints stay under the loads they had.
+    loads = [joint.motions for joint in joints]
+    assert last._together(near) == near
+    assert [joint.motions for joint in joints] == loads
 
 
 def test_all_rows_choose_among_valleys(tmp_path):

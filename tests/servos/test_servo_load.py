@@ -192,7 +192,7 @@ def test_a_load_some_percent_off_is_named():
     off = np.array([1.01, 0.92, 1.0, 0.99])
     table = np.column_stack([np.ones(4), off * moment, moment, moment, moment])
     (said,) = odd_loads(table)
-    assert said.startswith("The load described as 1 N m comes out as 0.92")
+    assert said.startswith("The load described as 1 N m comes out as 0.92 of")
     table[1, 1] = 1.02
     assert odd_loads(table) == []
     # By a factor it is another load, and said to be.

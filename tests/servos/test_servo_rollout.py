@@ -11,6 +11,7 @@ import pytest
 from scipy.integrate import solve_ivp
 from scipy.optimize import least_squares
 
+from armwise.errors import RecordingError
 from armwise.servos import set_points, write_servo_mjcf
 from armwise.servos.floor import Floor, heights
 from armwise.servos.model import PARAMETERS, decode, encode, stacked, tables_of
@@ -525,3 +526,11 @@ def test_things_done_side_by_side_stay_in_order_and_are_reported_in_this_thread(
 
     assert Roller(None).each(lambda k: k * k, range(5), report) == [0, 1, 4, 9, 16]
     assert seen == [(k / 5, threading.get_ident()) for k in range(5)]
+
+
+def test_a_delay_that_is_no_number_ends_with_an_error(tmp_path):
+    servo = rig.truth(rig.arm(tmp_path))
+    servo.values["delay"][0] = np.nan
+    log = rig.recording(rig.truth(rig.arm(tmp_path)), 0)
+    with pytest.raises(RecordingError, match="runs away"):
+        servo.predict(log)

@@ -671,7 +671,8 @@ def _split(floor: Floor) -> Floor:
     A point between two that touch in turn is known worst along the line through them.
     """
     spread = floor.points_std
-    known = np.zeros(3) if spread is None else spread[-1]
+    # Where nothing is known of it, it moves nothing.
+    known = np.zeros(3) if spread is None else np.nan_to_num(spread[-1], posinf=0.0)
     point, apart = floor.points[-1], np.zeros(3)
     apart[int(np.argmax(known))] = _APART
     points = [*floor.points[:-1], point - apart, point + apart]

@@ -286,7 +286,7 @@ class _Identification(JointMotions):
         if self.mask_contact(joints):
             elements = growth.reconsidered("torque limit")
         self.mask_floor(joints)
-        self.reload(joints, CORRECTED_HZ)
+        growth.reload()
         growth.lower_valleys("other valleys", 0.8)
         last = LastFit(self, joints, self.core)
         fits = last.fits(growth)
@@ -549,8 +549,8 @@ class _Identification(JointMotions):
             self.mismatches += misdescribed_loads(loads)
             self.notes += odd_loads(loads)
             self.notes += [
-                f"The load of {moment:.3g} N m does not show beside friction: nothing "
-                "that is said of other loads rests on it."
+                f"The load of {moment:.3g} N m does not show in its logs, as where "
+                "friction hides it: nothing that is said of other loads rests on it."
                 for moment in faint
             ]
         scatter = tuple(

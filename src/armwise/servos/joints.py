@@ -167,7 +167,7 @@ class JointMotions:
     Attributes:
         zeros: What the description's positions are beyond the measured, in [rad].
         zero_std: Their standard deviations; infinite where gravity shows nothing.
-        refined: What models that had grown made of them.
+        refined: Zeros in [rad] by models that had grown, and those beside all others'.
         notes: What was found, in sentences.
         floor: That the links touch, once it is found.
         measured: Of every motion its joints, loaded by the others' measured motion.
@@ -481,10 +481,14 @@ class JointMotions:
         every = np.ones(self.dof, bool)
         zeros, _, beside_all = self._off_zeros(joints, names, every)
         self.refined += [zeros, beside_all[0]]
-        # That the others stand as described is a doubt, too, and what models that grew
-        # on made of it: two standard deviations hold all of that.
-        wide = np.hypot(beside_all[1], 0.5 * np.ptp(self.refined, axis=0))
-        self.zero_std = np.where(wide > 0.17, np.inf, wide)
+        # That the others stand as described is a doubt, too, what models that grew on
+        # made of it (two standard deviations hold all of that), and how far it still
+        # moves.
+        spread = np.hypot(0.5 * np.ptp(self.refined, axis=0), zeros - before)
+        wide = np.hypot(beside_all[1], spread)
+        # Judgement: as where they are first sought.
+        is_open = (zeros == 0.0) & (wide > 0.17)
+        self.zero_std = np.where(is_open, np.inf, wide)
         self.zeros = zeros
         if not (zeros.any() or before.any()):
             self.measured = measured
@@ -493,15 +497,19 @@ class JointMotions:
             return
         self._load(joints, zeros)
         for joint in [joint for joint in joints if joint.moves]:
-            joint.best = dict(joint.fits[0])
+            joint.best = fit_servo(
+                self.roller, joint.windows, joint.fits[0], joint.names,
+                iterations=4, prior=joint.prior,
+            ).values  # fmt: skip
+            joint.fits = [joint.best] * 2
 
     def zero_notes(self) -> list[str]:
-        """Say which joints surely stand elsewhere than described."""
+        """Say which joints stand elsewhere than described."""
         return [
             f"{self.arms[0].joints[j].name} stands {np.degrees(self.zeros[j]):.1f}° "
             f"± {np.degrees(1.96 * self.zero_std[j]):.1f}° beyond the description's "
             "zero, as gravity pulls; a centre of mass that is off looks the same."
-            for j in np.flatnonzero(np.abs(self.zeros) > 2.0 * self.zero_std)
+            for j in np.flatnonzero(self.zeros)
         ]
 
     def _off_zeros(
@@ -559,6 +567,7 @@ class JointMotions:
             clipped = np.clip(step.step, -0.2, 0.2)
             zeros = zeros + np.where(np.isfinite(std), clipped, 0.0)
             self._load(joints, zeros)
+            # Not pulled to other servos, which had wrong zeros, too: it converges worse.
             for joint in moving:
                 fit = fit_servo(
                     self.roller, joint.windows, joint.fits[0], names[joint.number],
@@ -661,7 +670,7 @@ class JointMotions:
         sums, counts = np.zeros((len(arms), self.dof)), np.zeros(self.dof)
         for k, (run, motion) in enumerate(zip(runs, self.motions, strict=True)):
             used = np.hstack([joint.motions[k].mask for joint in joints])
-            sums += (np.abs(run - motion.q) * used).sum(axis=1)
+            sums += np.where(used, np.abs(run - motion.q), 0.0).sum(axis=1)
             counts += used.sum(axis=0)
         return sums / np.where(counts > 0.0, counts, np.nan)
 

@@ -1,4 +1,4 @@
-"""Last fit of servo models: on all windows, then on all rows of all motions."""
+"""Last fit of servo models: all windows, all rows, whole arms; what MJCFs can hold."""
 
 from __future__ import annotations
 
@@ -116,12 +116,17 @@ class LastFit:
         What was measured of the others is blunt, and a joint that holds still under it
         may be pushed along by how they move in a free run.
         """
-        fits = list(fits)
+        fits, course = list(fits), self.course
         if self.dof == 1:
             return fits
+        states = [(joint.motions, joint.halves) for joint in self.joints]
+        moving = np.array([joint.moves for joint in self.joints])
+        # What rounding to an encoder's steps leaves on average is no error.
+        least = [0.5 * rounding_of(joint.motions) for joint in self.joints]
+        is_any = False
         for number in range(_ROUNDS):
             self.progress("whole arm", 0.92 + 0.03 * number / _ROUNDS)
-            self.course.load_by(self.joints, [fit.values for fit in fits])
+            course.load_by(self.joints, [fit.values for fit in fits])
             pairs = list(zip(self.joints, fits, strict=True))
             nears = self.roller.each(self._stepped, pairs)
             # All of them, or one alone.
@@ -129,14 +134,18 @@ class LastFit:
                 [*fits[:k], nears[k], *fits[k + 1 :]] for k in range(self.dof)
             ]
             arms = [[fit.values for fit in trial] for trial in [fits, *trials]]
-            own, *others = self.course.whole_errors(self.joints, arms)
-            # A joint that never moves is not off at all.
-            moves = own > 0.0
-            ratios = [float(np.mean(other[moves] / own[moves])) for other in others]
-            best = int(np.argmin(ratios))
+            errors = np.maximum(course.whole_errors(self.joints, arms), least)
+            ratios = (errors[1:] / errors[0])[:, moving].mean(axis=1)
+            # What runs away is no better.
+            best = int(np.argmin(np.nan_to_num(ratios, nan=np.inf)))
             if not ratios[best] < 1.0 - WORTH:
                 break
-            fits = trials[best]
+            fits, is_any = trials[best], True
+        else:
+            course.load_by(self.joints, [fit.values for fit in fits])
+        if not is_any:
+            for joint, (motions, halves) in zip(self.joints, states, strict=True):
+                joint.motions, joint.halves = motions, halves
         return fits
 
     def _stepped(self, pair: tuple[ServoJoint, ServoFit]) -> ServoFit:

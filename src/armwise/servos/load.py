@@ -495,7 +495,9 @@ def loads_found_again(
         # An inertia below zero has no ratio to the true one, and says nothing.
         if min(*estimate, *known) > 0.0:
             rows.append((motions[group[0]].gain, *estimate, *known))
-    return np.array(rows).reshape(-1, 5), sorted(set(faint))
+    table = np.array(rows).reshape(-1, 5)
+    # Under another gain it may have shown.
+    return table, sorted(set(faint) - set(table[:, 3].tolist()))
 
 
 def known_load_errors(
@@ -557,7 +559,9 @@ def odd_loads(table: Float[np.ndarray, "loads 5"]) -> list[str]:
     loads, ratios = _ratios(table)
     # Judgement: friction hides what is a fifth as heavy as the heaviest.
     is_heavy = loads[:, 0] > 0.2 * loads[:, 0].max(initial=0.0)
-    loads, ratios = loads[is_heavy], ratios[is_heavy]
+    # Those that are others altogether are said to be, and say nothing of the rest.
+    is_another = np.abs(np.log(ratios)) > np.log(_ANOTHER)
+    loads, ratios = loads[is_heavy & ~is_another], ratios[is_heavy & ~is_another]
     # Judgement: of four, three agree.
     if len(loads) < 4:
         return []
@@ -570,8 +574,9 @@ def odd_loads(table: Float[np.ndarray, "loads 5"]) -> list[str]:
     if not max(0.05, 3.0 * spread) < off < np.log(_ANOTHER):
         return []
     return [
-        f"The load described as {loads[k, 0]:.3g} N m comes out as {ratios[k]:.2f} of "
-        f"that, the others as {others.min():.2f} to {others.max():.2f} of theirs: "
+        f"The load described as {loads[k, 0]:.3g} N m comes out as "
+        f"{ratios[k] / np.median(others):.2f} of "
+        f"that where the others come out within {100.0 * spread:.0f} % of theirs: "
         "weigh it again."
     ]
 

@@ -35,7 +35,7 @@ def write_servo_mjcf(servo: Servo, path: str | Path) -> None:
     dead band and no integral. `ctrl` is the servo's set-point, which `set_points`
     returns: limits of speed and acceleration have no place in an MJCF, nor have delays
     in one that simulators before MuJoCo 4 read. Positions are the description's: a
-    log's, and what `set_points` is given, plus `values["zero"]`.
+    log's times `signs`, plus `values["zero"]`.
     A floor that the arm touched is a plane that only the touching points feel.
     """
     servo = servo.simplified()

@@ -223,20 +223,33 @@ def copied(
     Args:
         motions: To look for.
         among: Where; None: among themselves, of which the first counts.
+
+    Raises:
+        ArgumentError: If the two are said to have other loads or gains.
     """
+    listed = motions if among is None else among
 
     def content(motion: ServoMotion) -> tuple[bytes, ...]:
-        return tuple(x.tobytes() for x in (motion.time, motion.q, motion.goals))
+        arrays = (motion.time, motion.q, motion.goals, motion.powered)
+        return tuple(x.tobytes() for x in arrays)
 
     first: dict[tuple[bytes, ...], int] = {}
-    for k, motion in enumerate(motions if among is None else among):
+    for k, motion in enumerate(listed):
         first.setdefault(content(motion), k)
     pairs = [(k, first.get(content(motion))) for k, motion in enumerate(motions)]
-    return {
+    found = {
         k: other
         for k, other in pairs
         if other is not None and (among is not None or other != k)
     }
+    for k, other in found.items():
+        one, two = motions[k], listed[other]
+        if one.gain != two.gain or not np.array_equal(one.bodies, two.bodies):
+            raise ArgumentError(
+                f"{one.name} and {two.name} hold the same motion, with other loads or "
+                "gains. Name every log once, with what it was recorded with."
+            )
+    return found
 
 
 def refuse_unfollowed(motion: ServoMotion) -> None:

@@ -132,7 +132,7 @@ def zero_step(
     for j, (own, values, names) in joints.items():
         used_motions = [own[m] for m in used]
         nudged = [[motion[j] for motion in some] for some in moved]
-        slopes = _Slopes(roller, used_motions, nudged, values, (*names, "offset"))
+        slopes = _Slopes(roller, used_motions, nudged, values, names)
         # The servo follows: what its own parameters can do is no zero.
         back = slopes.by_names @ np.linalg.pinv(
             slopes.information, rcond=1e-10, hermitian=True
@@ -200,6 +200,9 @@ class _Slopes:
         values: Values,
         names: Sequence[str],
     ) -> None:
+        # A command's offset that is fitted is free, and not what rounding leaves.
+        is_free = "offset" in names
+        names = names if is_free else (*names, "offset")
         start, size = stacked([values]), len(names)
         steps = 0.1 * np.array([PARAMETERS[name].step for name in names])
         points = encode(start, names) + np.concatenate(
@@ -230,7 +233,8 @@ class _Slopes:
         ]
         # How positions and commands are rounded looks like gravity, and is not known.
         unit = units_of(start, ("offset",))["offset"][0] / count_doubt(motions)
-        self.prior = np.diag([(n == "offset") * unit**2 for n in names])
+        pull = 0.0 if is_free else unit**2
+        self.prior = np.diag([(n == "offset") * pull for n in names])
         self.information = self.prior.copy()
         self.by_names = np.zeros((len(nudged) - 1, size))
         for z, p, _, w in self.rows:
