@@ -196,7 +196,7 @@ def test_a_floor_that_is_not_taken_is_told_with_its_height(robot, monkeypatch):
 def test_a_floor_that_only_friction_explains_is_found(robot, monkeypatch):
     """A point that sticks stays where no smooth floor would leave it."""
     servo = on_floor(robot, -0.24, friction=0.9)
-    motions, held = logs_on(servo, robot, range(2))
+    motions, held = logs_on(servo, robot, range(4))
     # A smooth one explains a third here, and a tenth on arms with more joints.
     monkeypatch.setattr("armwise.servos.floor._WORTH", 0.5)
     floor, _ = find_floor(robot, replace(servo, floor=None).table, motions, held)
