@@ -27,6 +27,7 @@ from armwise.servos import (
 )
 from armwise.servos.doubts import (
     doubt_derivative,
+    doubt_load_friction,
     in_any_form,
     with_even_load,
     with_own_limit,
@@ -36,6 +37,7 @@ from armwise.servos.fit import (
     TORQUES,
     Prior,
     ServoFit,
+    coordinate_covariance,
     doubt,
     errors_together,
     fit_alike,
@@ -53,11 +55,17 @@ from armwise.servos.halves import HalfFits, by_chance
 from armwise.servos.identify import _Identification
 from armwise.servos.joints import JointMotions
 from armwise.servos.last_fit import LastFit
-from armwise.servos.model import CORE, PARAMETERS, absent, half_step_inertia
+from armwise.servos.model import (
+    CORE,
+    ELEMENTS,
+    PARAMETERS,
+    absent,
+    half_step_inertia,
+)
 from armwise.servos.motions import (
-    is_reversed,
     joint_loads,
     joint_signs,
+    other_order,
     refuse_unfollowed,
     rested_windows,
     servo_motion,
@@ -293,13 +301,32 @@ def test_rounding_is_half_of_the_encoders_step(robot, ticks):
     assert servo_motion(rounded, robot).rounding == pytest.approx(0.5 * step, rel=1e-3)
 
 
+def test_joints_that_change_places_are_told(tmp_path):
+    """Two or three of four; one motion of four that is so may be chance."""
+    rig.arm(tmp_path, joints=4)
+    text = (tmp_path / "fingers4.urdf").read_text()
+    for k, (axis, mass) in enumerate((("0 0 1", 0.5), ("0 1 0", 0.4), ("0 1 0", 0.2))):
+        head, link = text.split(f'<link name="l{k}">')
+        link = link.replace("0 1 0", axis, 1).replace("0.12", str(mass), 1)
+        text = f'{head}<link name="l{k}">{link}'
+    (tmp_path / "other.urdf").write_text(text)
+    robot = aw.load_arm(tmp_path / "other.urdf")
+    true = rig.truth(robot, stiffness=15.0)
+    motions = [servo_motion(rig.recording(true, seed), robot) for seed in range(5)]
+    assert other_order(robot, motions) is None
+    for order in ([1, 0, 2, 3], [2, 0, 1, 3]):
+        mixed = [replace(m, q=m.q[:, order], goals=m.goals[:, order]) for m in motions]
+        assert other_order(robot, mixed) == np.argsort(order).tolist()
+        assert other_order(robot, [*motions[:3], mixed[3]]) is None
+
+
 def test_joints_in_reverse_order_are_told(robot):
     """Commands and positions both: only gravity knows which joint carries which."""
     true = rig.truth(robot)
-    motions = [servo_motion(rig.recording(true, seed), robot) for seed in range(3)]
+    motions = [servo_motion(rig.recording(true, seed), robot) for seed in range(4)]
     turned = [replace(m, q=m.q[:, ::-1], goals=m.goals[:, ::-1]) for m in motions]
-    assert not is_reversed(robot, motions)
-    assert is_reversed(robot, turned)
+    assert other_order(robot, motions) is None
+    assert other_order(robot, turned) == [1, 0]
 
 
 # What cannot be used.
@@ -367,6 +394,18 @@ def test_commands_and_positions_that_are_exchanged(robot):
     refuse_unfollowed(servo_motion(log, robot))
 
 
+@pytest.mark.parametrize("hertz", [1.0, 2.0, 2.5, 3.0])
+def test_motions_that_repeat_and_lag_are_not_exchanged(robot, hertz):
+    """What lags by most of a period leads by the rest of it."""
+    time = np.arange(700) * 0.02
+    command = 0.4 + 0.2 * np.sin(2 * np.pi * hertz * time)[:, None] * np.ones(2)
+    start = np.tile(command[0], (len(time), 1))
+    slow = rig.truth(robot, acceleration=15.0)
+    q = slow.predict(rig.of_arrays(time, start, command))
+    log = rig.of_arrays(time, q, command)
+    refuse_unfollowed(servo_motion(log, robot))
+
+
 def test_a_joint_that_runs_against_its_command(robot):
     time, command = _columns()
     lagging = np.roll(command, 5, axis=0)
@@ -384,6 +423,37 @@ def test_a_motor_that_is_off_half_way(robot):
     q[half:, 0] = q[half, 0] - 1.0
     with pytest.raises(RecordingError, match=r"joint 1 does not move from \d"):
         aw.identify_servo(robot, rig.of_arrays(time, q, command))
+
+
+def test_a_motor_that_is_off_lets_its_joint_swing(robot):
+    """It moves, wherever the others' motion and gravity drive it."""
+    true = rig.truth(robot)
+    log = rig.recording(true, 0)
+    time = log["q_1"].time
+    command = np.column_stack([log[f"command_{j}"].values for j in (1, 2)])
+    q = np.column_stack([log[f"q_{j}"].values for j in (1, 2)])
+    refuse_unfollowed(servo_motion(rig.of_arrays(time, q, command), robot))
+    half = len(time) // 2
+    q[half:, 1] = command[:, 1].mean() - 0.7 + 0.3 * np.sin(6.0 * time[half:])
+    with pytest.raises(RecordingError, match=r"joint 2 goes elsewhere .* from \d"):
+        refuse_unfollowed(servo_motion(rig.of_arrays(time, q, command), robot))
+
+
+def test_a_joint_that_yields_to_the_others_at_a_goal_that_stands(robot):
+    """Soft, and pushed to and fro: its command was logged all the same."""
+    true = rig.truth(robot, stiffness=1.5, damping=0.02, coulomb=0.002)
+    logs = [rig.recording(true, seed, still=[1]) for seed in range(2)]
+    motion = servo_motion(logs[0], robot)
+    assert np.abs(np.diff(motion.q[:, 1])).sum() > 1.5
+    assert np.ptp(motion.goals[:, 1]) == 0.0
+
+
+def test_a_drive_that_locks_has_no_even_friction():
+    """Its torques would be those of no servo, below zero in the end."""
+    values = absent() | {"stiffness": 1.0, "damping": 0.1, "coulomb": 0.1}
+    for back_driven in (1.5, 3.4):
+        locks = values | {"driving": 0.1, "back_driven": back_driven}
+        assert not evened([locks], ELEMENTS["load friction"])
 
 
 def test_a_soft_servo_that_sags_is_not_off(robot):
@@ -909,7 +979,7 @@ def test_intervals_hold_what_another_shape_of_friction_would_give(tmp_path):
     (fit,) = fit_servos(
         growth.roller, joint.windows, joint.fits[:1], joint.names, iterations=3
     )
-    joint.offset, joint.apart = np.zeros(len(fit.names)), {}
+    joint.apart = {}
     wide = in_any_form(growth.roller, joint, fit)
     assert wide.names == (*fit.names, "stribeck_shape") == joint.names
     std, wider = (
@@ -934,11 +1004,50 @@ def test_intervals_reach_the_form_that_windows_prefer(tmp_path):
     start = dict(joint.fits[0], stribeck_shape=0.0)
     (fit,) = fit_servos(growth.roller, joint.windows, [start], names, iterations=8)
     assert fit.values["stribeck_shape"] == 0.0
-    joint.offset, joint.apart = np.zeros(len(fit.names)), {}
+    joint.apart = {}
     wide = in_any_form(growth.roller, joint, fit)
-    std = standard_deviations(resolved(growth.roller, joint.windows, wide, None))
+    wide = resolved(growth.roller, joint.windows, wide, None)
+    std = standard_deviations(wide)
     reach = 2.0 * np.hypot(std["stribeck_shape"], joint.apart["stribeck_shape"])
     assert reach > 0.8
+    # Draws know as much.
+    drawn = coordinate_covariance(wide, joint.alternatives)
+    at = wide.names.index("stribeck_shape")
+    alone = coordinate_covariance(wide, [])
+    assert np.sqrt(drawn[at, at]) > 0.4 > np.sqrt(alone[at, at])
+
+
+def test_intervals_and_draws_reach_the_farthest_of_alternatives(robot):
+    """A limit that one of them lacks is no distance; names may be some of all."""
+    servo = rig.truth(robot)
+    _, joints = course_of(robot, servo, [rig.recording(servo, 0)])
+    joint, true = joints[0], joints[0].fits[0]
+    joint.allow(true, [])
+    assert joint.alternatives == []
+    stiff, stiffer = (true | {"stiffness": k * true["stiffness"]} for k in (1.2, 100.0))
+    joint.allow(true, [stiff, stiff | {"acceleration": np.inf}])
+    assert joint.apart["stiffness"] == pytest.approx(0.1 * true["stiffness"])
+    assert joint.alternatives[0]["stiffness"] == pytest.approx(0.5 * np.log(1.2))
+    assert joint.apart["acceleration"] == 0.0 == joint.alternatives[0]["acceleration"]
+    joint.allow(true, [stiff, stiffer], ["stiffness"], part=1.0)
+    assert joint.apart["stiffness"] == pytest.approx(99.0 * true["stiffness"])
+    assert joint.alternatives[1] == {"stiffness": 1.0}
+
+
+def test_intervals_hold_load_friction_that_other_servos_have(robot):
+    """One joint came out without it, and its stiffness made up for it."""
+    true = rig.truth(robot, driving=0.3, back_driven=0.1)
+    course, joints = course_of(robot, true, [rig.recording(true, k) for k in range(3)])
+    joint, other = joints
+    bare = joint.fits[0] | {"driving": 0.0, "back_driven": 0.0}
+    (fit,) = fit_servos(course.roller, joint.windows, [bare], joint.names, iterations=8)
+    joint.apart, joint.alternatives = {}, []
+    doubt_load_friction(course.roller, joint, fit.values, [])
+    assert joint.alternatives == []
+    doubt_load_friction(course.roller, joint, fit.values, [other.fits[0]])
+    off = abs(fit.values["stiffness"] - true.values["stiffness"][0])
+    assert off > 0.2
+    assert off < 6.0 * joint.apart["stiffness"]
 
 
 def test_motions_are_cut_where_joints_rest(robot):
@@ -1065,7 +1174,6 @@ def test_load_friction_is_alike_both_ways_where_motions_do_not_tell(
     }
     joint.names = (*joint.names, "driving")
     joint.apart = dict.fromkeys(joint.names, 0.0)
-    joint.offset = np.zeros(len(joint.names))
     found = with_even_load(course.roller, joint, uneven, is_alone)
     if not is_alone:
         # Other servos have lent it the scale: the interval reaches the middle.
@@ -1075,7 +1183,6 @@ def test_load_friction_is_alike_both_ways_where_motions_do_not_tell(
     ):
         assert found[name] == pytest.approx(true[name], rel=1e-9)
     assert joint.names[-1] == "back_driven"
-    assert len(joint.offset) == len(joint.names)
     # Two standard deviations reach the servo that was found.
     apart = abs(uneven["stiffness"] - true["stiffness"])
     assert 2.0 * joint.apart["stiffness"] == pytest.approx(apart)
@@ -1090,7 +1197,6 @@ def test_a_limit_is_of_the_form_that_motions_have(robot, part):
     true = joint.fits[0]
     joint.names = tuple(dict.fromkeys((*joint.names, "saturation", "limited_damping")))
     joint.apart = dict.fromkeys(joint.names, 0.0)
-    joint.offset = np.zeros(len(joint.names))
     wrong = true | {"limited_damping": part, "saturation": (1.3 - part / 2) * 0.35}
     found = with_own_limit(course.roller, joint, wrong)
     for name in ("saturation", "limited_damping"):

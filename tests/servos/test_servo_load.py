@@ -447,3 +447,27 @@ def test_the_command_refuses(pendulum, servo, tmp_path, words, sentence):
     assert isinstance(result.exception, ArgumentError | SystemExit)
     assert sentence in f"{result.stderr} {result.exception}"
     assert not out.exists()
+
+
+def test_loads_on_one_line_say_nothing_of_what_lies_beside_it():
+    """Longer ones were heavier, too: a plane through them has any slope across."""
+    moments_, lengths = np.array([0.17, 0.36, 0.62]), np.array([0.11, 0.12, 0.13])
+    random = np.random.default_rng(0)
+    rows = []
+    for gain in (8.0, 16.0, 32.0):
+        true = np.column_stack([moments_, moments_ * lengths / 9.81])
+        noisy = true * np.exp(0.003 * random.normal(size=true.shape))
+        rows.append(np.column_stack([np.full(3, gain), noisy, true]))
+    table = np.vstack(rows)
+    short = np.array(
+        [[16.0, 0.39, 0.39 * 0.105 / 9.81], [16.0, 0.2, 0.2 * 0.13 / 9.81]]
+    )
+    trend, _ = load_trend(table, short)
+    assert np.abs(trend).max() < 0.01
+    assert max(known_load_errors(table)) < 0.02
+    # What all are off by is taken off, and what goes with the gain.
+    table[:, 1] *= 1.1
+    assert load_trend(table, short)[0][:, 0] == pytest.approx(np.log(1.1), abs=0.01)
+    table[:, 2] *= (table[:, 0] / 16.0) ** 0.1
+    steep = load_trend(table, short * [[2.0, 1.0, 1.0]])[0][:, 1]
+    assert steep == pytest.approx(0.1 * np.log(2.0), abs=0.02)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -505,15 +506,19 @@ def test_what_fails_beside_others_stops_them_and_leaves_the_roller_as_it_was(rob
     servo = rig.truth(robot)
     motion, roller = servo.motion(rig.recording(servo, 1)), Roller(robot)
 
-    def work(number):
-        if number == 0:
+    end = time.monotonic() + 20.0
+
+    def work(is_mistaken):
+        if is_mistaken:
             raise ValueError("a mistake")
-        # Without an end, unless rollouts are stopped.
-        while True:
+        # Rollouts are stopped, or the test fails.
+        while time.monotonic() < end:
             roller.run([motion], servo.table)
 
-    with pytest.raises(ValueError, match="a mistake"):
-        roller.each(work, range(4))
+    for work_of in ([True, False], [False, True]):
+        with pytest.raises(ValueError, match="a mistake"):
+            roller.each(work, work_of)
+        assert time.monotonic() < end
     (again,) = roller.each(lambda m: roller.run([m], servo.table)[0], [motion])
     assert np.array_equal(again[0], servo.rollouts([motion])[0])
 
@@ -525,7 +530,7 @@ def test_things_done_side_by_side_stay_in_order_and_are_reported_in_this_thread(
         seen.append((done, threading.get_ident()))
 
     assert Roller(None).each(lambda k: k * k, range(5), report) == [0, 1, 4, 9, 16]
-    assert seen == [(k / 5, threading.get_ident()) for k in range(5)]
+    assert seen == [(k / 5, threading.get_ident()) for k in range(6)]
 
 
 def test_a_delay_that_is_no_number_ends_with_an_error(tmp_path):

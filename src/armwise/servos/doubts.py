@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +16,7 @@ from armwise.servos.fit import (
     standing,
 )
 from armwise.servos.joints import ServoJoint
-from armwise.servos.model import Values
+from armwise.servos.model import ELEMENTS, Values
 from armwise.servos.rollout import Roller
 from armwise.servos.starts import (
     with_even_friction,
@@ -50,12 +51,8 @@ def in_any_form(roller: Roller, joint: ServoJoint, fit: ServoFit) -> ServoFit:
         ).values
         for some in (fit.names, names)
     )
-    for name in names:
-        # Two standard deviations reach as far.
-        apart = 0.5 * abs(other[name] - own[name])
-        joint.apart[name] = max(joint.apart.get(name, 0.0), apart)
-    joint.offset = np.append(joint.offset, np.zeros(len(forms)))
     joint.names = names
+    joint.allow(own, [other])
     return replace(fit, names=names)
 
 
@@ -106,17 +103,14 @@ def with_even_load(
     if values["driving"] == values["back_driven"]:
         return dict(values)
     even = with_even_friction(values)
+    if even is None:
+        return dict(values)
     own, other = errors_together(roller, joint.windows, [values, even])
     if standing(other - own) > TOLD:
         return dict(values)
     for name in [n for n in ("driving", "back_driven") if n not in joint.names]:
         joint.names = (*joint.names, name)
-        joint.offset = np.append(joint.offset, 0.0)
-        joint.apart[name] = 0.0
-    for name in joint.names:
-        # Two standard deviations reach as far.
-        apart = 0.5 * abs(even[name] - values[name])
-        joint.apart[name] = max(joint.apart[name], apart)
+    joint.allow(values, [even])
     return even if is_alone else dict(values)
 
 
@@ -151,13 +145,12 @@ def with_own_limit(
     best = 1 if standing(errors[0] - errors[1]) > TOLD else 0
     if best:
         joint.names = names
-        added = len(names) - joint.offset.size
-        joint.offset = np.append(joint.offset, np.zeros(added))
-    for other, own in zip(errors, servos, strict=True):
-        if standing(other - errors[best]) < TOLD:
-            for name in ("saturation", "limited_damping"):
-                apart = abs(own[name] - servos[best][name])
-                joint.apart[name] = max(joint.apart.get(name, 0.0), apart)
+    alike = [
+        own
+        for other, own in zip(errors, servos, strict=True)
+        if own is not servos[best] and standing(other - errors[best]) < TOLD
+    ]
+    joint.allow(servos[best], alike, ("saturation", "limited_damping"), part=1.0)
     return servos[best]
 
 
@@ -175,7 +168,31 @@ def doubt_derivative(roller: Roller, joint: ServoJoint, values: Values) -> None:
     ).values
     own, bare = errors_together(roller, joint.windows, [values, other])
     if standing(bare - own) < TOLD:
-        for name in joint.names:
-            # Two standard deviations reach as far.
-            apart = 0.5 * abs(other[name] - values[name])
-            joint.apart[name] = max(joint.apart[name], apart)
+        joint.allow(values, [other])
+
+
+def doubt_load_friction(
+    roller: Roller, joint: ServoJoint, values: Values, others: Sequence[Values]
+) -> None:
+    """Let intervals hold a servo with load friction as others have, if windows do.
+
+    Without it stiffness makes up for what it holds, and is off by many of its
+    standard deviations.
+
+    Args:
+        roller: Of single joints.
+        joint: One that came out without load friction.
+        values: Of its servo.
+        others: Servos of the same arm that have some.
+    """
+    friction = ELEMENTS["load friction"]
+    if set(friction) & set(joint.names) or not others:
+        return
+    lent = {name: float(np.median([one[name] for one in others])) for name in friction}
+    other = fit_servo(
+        roller, joint.windows, dict(values) | lent, (*joint.names, *friction),
+        iterations=6, prior=joint.prior,
+    ).values  # fmt: skip
+    own, loaded = errors_together(roller, joint.windows, [values, other])
+    if standing(loaded - own) < TOLD:
+        joint.allow(values, [other])

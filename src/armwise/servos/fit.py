@@ -237,21 +237,24 @@ a factor of e, as servos of one type differ; its usual size."""
 
 
 def coordinate_covariance(
-    fit: ServoFit, apart: Float[np.ndarray, " names"]
+    fit: ServoFit, alternatives: Sequence[Mapping[str, float]]
 ) -> Float[np.ndarray, "names names"]:
     """Return the covariance of the fitted coordinates, to draw servos from.
 
     Args:
         fit: A servo that was fitted.
-        apart: Half of what the fits of both halves of the motions differ by: they know
-            of other valleys, and of directions in which servos are alike.
+        alternatives: Half of the way to other servos that motions do not tell from it,
+            such as the fits of both halves of the motions: they know of other valleys,
+            and of directions in which servos are alike.
     """
     prior = np.diag([_OPEN[PARAMETERS[name].scale] ** -2.0 for name in fit.names])
     inverse = np.linalg.inv(fit.information + prior)
     factor = _excess(fit, inverse, len(fit.names)) * _few_motions(fit) ** 2
     # Not surer than the information has it, if motions are alike by chance.
     information = fit.information / max(factor, 1.0)
-    return np.asarray(np.linalg.inv(information + prior) + np.outer(apart, apart))
+    rows = [[one.get(name, 0.0) for name in fit.names] for one in alternatives]
+    ways = np.array(rows).reshape(-1, len(fit.names))
+    return np.asarray(np.linalg.inv(information + prior) + ways.T @ ways)
 
 
 def fit_alike(

@@ -59,8 +59,8 @@ from armwise.servos.motions import (
     as_list,
     copied,
     elsewhere,
-    is_reversed,
     joint_signs,
+    other_order,
     refuse_unfollowed,
     servo_motion,
 )
@@ -180,11 +180,15 @@ def identify_servo(
         signed(servo_motion(r, a, g, is_truncated=False), signs).goals
         for r, a, g in triples
     ]
-    if arms[0].dof > 1 and is_reversed(arms[0], motions):
+    if arms[0].dof > 1 and (order := other_order(arms[0], motions)) is not None:
+        own = [
+            f"{joint.name} is {number + 1}"
+            for joint, number in zip(arms[0].joints, order, strict=True)
+        ]
         course.mismatches.append(
-            "Gravity explains the joints' errors better from the tip to the base: "
-            "the log seems to have its joints in another order, such as the reverse. "
-            "Reorder the columns of commands and positions."
+            "Gravity explains the joints' errors better with the log's joints in "
+            f"another order ({', '.join(own)}). Reorder the columns of commands and "
+            "positions."
         )
     course.mismatches += elsewhere(arms[0], motions)
     # Matrices of a fit are small, and rollouts already occupy every core.
@@ -475,8 +479,9 @@ class _Identification(JointMotions):
         std = {name: np.zeros(self.dof) for name in PARAMETERS}
         for j, (joint, fit) in enumerate(zip(joints, fits, strict=True)):
             for name, spread in standard_deviations(fit).items():
-                # Halves of the motions also know of fits that ended in other valleys.
-                std[name][j] = np.hypot(spread, joint.apart[name])
+                # Halves of the motions, and other models that do as well, know of fits
+                # that ended in other valleys.
+                std[name][j] = np.hypot(spread, joint.apart.get(name, 0.0))
             if fit.names:
                 vague = undetermined(self.roller, joint.windows, fit)
                 if not joint.has_scale:
@@ -556,7 +561,7 @@ class _Identification(JointMotions):
         scatter = tuple(
             ServoScatter(
                 fit.names,
-                coordinate_covariance(fit, joint.offset),
+                coordinate_covariance(fit, joint.alternatives),
                 _error_quantiles(joint, runs),
                 joint.left_out_ratio,
             )

@@ -18,6 +18,7 @@ from armwise.servos.model import (
     LIMITS,
     PARAMETERS,
     Values,
+    encode,
     stacked,
     tables_of,
 )
@@ -80,16 +81,16 @@ class ServoJoint:
 
     `names` are the parameters its model has by now, `core` is the first fit of what
     every servo has, `best` the last of all windows, `valleys` those that it was last
-    chosen from and what was there before, `passed` what few windows led to beside
-    them, `tried` how many there were when an
-    element was refused, `bare_error` the core's error in [rad] on motions left out,
-    `prior` holds its torques to those of the other servos, `held` are parameters that
-    halves take from all windows; `apart` is half of what the
-    two halves' fits differ by, `offset` the same in fitted
-    coordinates, and `left_out_ratio` their error on each other's motions over that on
-    their own; `limits` are parameters beside the core's that contact was told apart by;
-    `has_scale` is whether its own motions show how large its torques are; `spans` are
-    the rows of its windows.
+    chosen from and what was there before, `passed` what few windows led to beside them,
+    `tried` how many there were when an element was refused, `bare_error` the core's
+    error in [rad] on motions left out, `prior` holds its torques to those of the other
+    servos, `held` are parameters that halves take from all windows; `apart` is what
+    intervals of its values reach beyond their information, `alternatives` the same in
+    fitted coordinates, one for each servo that motions do not tell from it, and
+    `left_out_ratio` the error of the two halves' fits on each other's motions over that
+    on their own; `limits` are parameters beside the core's that contact was told apart
+    by; `has_scale` is whether its own motions show how large its torques are; `spans`
+    are the rows of its windows.
     """
 
     number: int
@@ -108,7 +109,7 @@ class ServoJoint:
     held: tuple[str, ...] = ()
     is_alike: bool = False
     apart: dict[str, float] = field(default_factory=dict)
-    offset: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    alternatives: list[dict[str, float]] = field(default_factory=list)
     left_out_ratio: float = 1.0
     limits: tuple[str, ...] = ()
     has_scale: bool = True
@@ -132,6 +133,37 @@ class ServoJoint:
         is_whole = self.best and np.isfinite([self.best[n] for n in self.names]).all()
         best = [without(self.best, self.names)] if is_whole else []
         return [*best, *self.fits]
+
+    def allow(
+        self,
+        values: Values,
+        others: Sequence[Values],
+        names: Sequence[str] | None = None,
+        part: float = 0.5,
+    ) -> None:
+        """Let intervals and draws reach servos that motions do not tell from its own.
+
+        Args:
+            values: Its own.
+            others: Those that do as well; draws reach the farthest.
+            names: In which parameters; its own by default.
+            part: Of the way there: a half, which two standard deviations make whole.
+        """
+        if not others:
+            return
+        names = self.names if names is None else tuple(names)
+        for name in names:
+            apart = [part * abs(other[name] - values[name]) for other in others]
+            finite = [x for x in apart if np.isfinite(x)]
+            self.apart[name] = max([self.apart.get(name, 0.0), *finite])
+        with np.errstate(invalid="ignore"):
+            own, *coordinates = encode(stacked([values, *others]), names)
+            # A limit that there is not is no distance.
+            ways = part * np.nan_to_num(np.array(coordinates) - own, posinf=0, neginf=0)
+        farthest = ways[int(np.argmax(np.abs(ways).sum(axis=1)))]
+        # Judgement: a factor of e either way; beyond, draws would run away.
+        clipped = np.clip(farthest, -1.0, 1.0)
+        self.alternatives.append(dict(zip(names, clipped.tolist(), strict=True)))
 
     @property
     def model(self) -> dict[str, float]:
@@ -480,12 +512,7 @@ class JointMotions:
             joint.fits = [joint.model] * 2
         every = np.ones(self.dof, bool)
         zeros, _, beside_all = self._off_zeros(joints, names, every)
-        self.refined += [zeros, beside_all[0]]
-        # That the others stand as described is a doubt, too, what models that grew on
-        # made of it (two standard deviations hold all of that), and how far it still
-        # moves.
-        spread = np.hypot(0.5 * np.ptp(self.refined, axis=0), zeros - before)
-        wide = np.hypot(beside_all[1], spread)
+        zeros, wide = self._told_zeros(joints, names, zeros, beside_all)
         # Judgement: as where they are first sought.
         is_open = (zeros == 0.0) & (wide > 0.17)
         self.zero_std = np.where(is_open, np.inf, wide)
@@ -496,12 +523,49 @@ class JointMotions:
                 joint.motions, joint.halves, joint.fits = motions, halves, fits
             return
         self._load(joints, zeros)
-        for joint in [joint for joint in joints if joint.moves]:
+
+        def again(joint: ServoJoint) -> None:
             joint.best = fit_servo(
                 self.roller, joint.windows, joint.fits[0], joint.names,
                 iterations=4, prior=joint.prior,
             ).values  # fmt: skip
             joint.fits = [joint.best] * 2
+
+        self.roller.each(again, [joint for joint in joints if joint.moves])
+
+    def _told_zeros(
+        self,
+        joints: list[ServoJoint],
+        names: Mapping[int, Sequence[str]],
+        zeros: Float[np.ndarray, " dof"],
+        beside_all: tuple[Float[np.ndarray, " dof"], Float[np.ndarray, " dof"]],
+    ) -> tuple[Float[np.ndarray, " dof"], Float[np.ndarray, " dof"]]:
+        """Return zeros that their own intervals tell from none, and deviations of all.
+
+        Args:
+            joints: Those of the arm.
+            names: What each is fitted in.
+            zeros: Those that are off by the information alone.
+            beside_all: Zeros and deviations with all of them free.
+        """
+        while True:
+            every = [*self.refined, zeros, beside_all[0]]
+            # That the others stand as described is a doubt, too, what models that grew
+            # on made of it (two standard deviations hold all of that), and how far it
+            # still moves.
+            models = 0.5 * np.ptp(every, axis=0)
+            is_off = np.abs(zeros) > 1.96 * np.hypot(beside_all[1], models)
+            if not ((zeros != 0.0) & ~is_off).any():
+                self.refined = every
+                # One that is not taken may be what it came out as.
+                least = np.where(zeros == 0.0, np.abs(beside_all[0]), 0.0)
+                spread = np.maximum(np.hypot(models, zeros - self.zeros), least)
+                return zeros, np.hypot(beside_all[1], spread)
+            zeros = np.where(is_off, zeros, 0.0)
+            self._load(joints, zeros)
+            if is_off.any():
+                stepped, _ = self._stepped_zeros(joints, names, zeros, is_off)
+                zeros = np.where(is_off, stepped, 0.0)
 
     def zero_notes(self) -> list[str]:
         """Say which joints stand elsewhere than described."""
@@ -563,16 +627,22 @@ class JointMotions:
             # Far from their zeros servos fit badly, and deviations are wide at first.
             if number and not (np.abs(zeros + step.step) > 3.0 * std).any():
                 break
+            # Judgement: a tenth of what is not known.
+            if number and (np.abs(step.step) <= 0.1 * std).all():
+                break
             # Judgement: beyond ten degrees the linear picture says little.
             clipped = np.clip(step.step, -0.2, 0.2)
             zeros = zeros + np.where(np.isfinite(std), clipped, 0.0)
             self._load(joints, zeros)
-            # Not pulled to other servos, which had wrong zeros, too: it converges worse.
-            for joint in moving:
-                fit = fit_servo(
+            # Not pulled to other servos, which had wrong zeros: that converges worse.
+            fits = self.roller.each(
+                lambda joint: fit_servo(
                     self.roller, joint.windows, joint.fits[0], names[joint.number],
                     iterations=4,
-                )  # fmt: skip
+                ),
+                moving,
+            )  # fmt: skip
+            for joint, fit in zip(moving, fits, strict=True):
                 joint.fits = [fit.values] * 2
         return zeros, std
 

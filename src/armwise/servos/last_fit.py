@@ -8,7 +8,9 @@ import numpy as np
 
 from armwise.progress import part_of
 from armwise.servos.doubts import (
+    TOLD,
     doubt_derivative,
+    doubt_load_friction,
     in_any_form,
     with_even_load,
     with_own_limit,
@@ -18,6 +20,7 @@ from armwise.servos.fit import (
     TORQUES,
     Prior,
     ServoFit,
+    errors_together,
     fit_alike,
     fit_servo,
     fit_servos,
@@ -27,6 +30,7 @@ from armwise.servos.fit import (
     resolved,
     restricted,
     shared_values,
+    standing,
     undetermined,
 )
 from armwise.servos.growth import ALIKE, Growth
@@ -39,7 +43,6 @@ from armwise.servos.model import (
     LIMITS,
     PARAMETERS,
     Values,
-    encode,
     meaningful,
     stacked,
     tables_of,
@@ -120,6 +123,7 @@ class LastFit:
         if self.dof == 1:
             return fits
         states = [(joint.motions, joint.halves) for joint in self.joints]
+        firsts = list(fits)
         moving = np.array([joint.moves for joint in self.joints])
         # What rounding to an encoder's steps leaves on average is no error.
         least = [0.5 * rounding_of(joint.motions) for joint in self.joints]
@@ -135,7 +139,9 @@ class LastFit:
             ]
             arms = [[fit.values for fit in trial] for trial in [fits, *trials]]
             errors = np.maximum(course.whole_errors(self.joints, arms), least)
-            ratios = (errors[1:] / errors[0])[:, moving].mean(axis=1)
+            # A joint that no row tells of tells nothing of the others either.
+            counted = moving & np.isfinite(errors[0])
+            ratios = (errors[1:] / errors[0])[:, counted].mean(axis=1)
             # What runs away is no better.
             best = int(np.argmin(np.nan_to_num(ratios, nan=np.inf)))
             if not ratios[best] < 1.0 - WORTH:
@@ -146,6 +152,10 @@ class LastFit:
         if not is_any:
             for joint, (motions, halves) in zip(self.joints, states, strict=True):
                 joint.motions, joint.halves = motions, halves
+        for joint, first, fit in zip(self.joints, firsts, fits, strict=True):
+            # How the others move is a model, too.
+            if fit is not first:
+                joint.allow(fit.values, [first.values])
         return fits
 
     def _stepped(self, pair: tuple[ServoJoint, ServoFit]) -> ServoFit:
@@ -208,6 +218,9 @@ class LastFit:
         start = with_even_load(self.roller, joint, start, self.dof == 1)
         start = with_own_limit(self.roller, joint, start)
         doubt_derivative(self.roller, joint, start)
+        servos = [other.fits[0] for other in self.joints if other.moves]
+        loaded = [one for one in servos if one["driving"] + one["back_driven"] > 0.0]
+        doubt_load_friction(self.roller, joint, start, loaded)
         return self._all_rows(joint, start)
 
     def _all_rows(self, joint: ServoJoint, start: Values) -> ServoFit:
@@ -223,7 +236,15 @@ class LastFit:
             joint.names, iterations={1: 6, 2: 8}.get(self.dof, _ALL_ROWS),
             prior=joint.prior,
         )  # fmt: skip
-        return ranked(self.roller, joint.motions, fits, joint.prior)[0]
+        lowest = ranked(self.roller, joint.motions, fits, joint.prior)[0]
+        if lowest is not fits[0]:
+            own, other = errors_together(
+                self.roller, joint.motions, [fits[0].values, lowest.values]
+            )
+            # In one motion, by chance.
+            if standing(own - other) < TOLD:
+                joint.allow(lowest.values, [fits[0].values])
+        return lowest
 
     def _still(
         self, joint: ServoJoint, moving: Sequence[ServoJoint], prior: Prior
@@ -260,26 +281,18 @@ class LastFit:
         own = [name for name in fit.names if name not in self.core]
         useless = idle(self.roller, joint.windows, fit.values, own)
         names = meaningful([name for name in fit.names if name not in useless])
-        joint.offset = joint.offset[[name in names for name in fit.names]]
         joint.names = names
         return restricted(fit, names)
 
     def _tell_apart(self, joint: ServoJoint) -> None:
         """Take down half of what the fits of both halves of the motions differ by."""
-        joint.apart = self._apart(joint)
-        one, other = encode(stacked(joint.fits), joint.names)
-        # Judgement: a factor of e either way; beyond, draws would run away.
-        joint.offset = np.clip(0.5 * (one - other), -1.0, 1.0)
-
-    def _apart(self, joint: ServoJoint) -> dict[str, float]:
-        """Return half of what the fits of both halves differ by, limits none met."""
         first, second = joint.fits
-        apart = {k: 0.5 * abs(first[k] - second[k]) for k in joint.names}
         # A half that never meets a limit says nothing of it.
+        idle_limits = set()
         for windows, values in zip(joint.halves, joint.fits, strict=True):
-            for name in self._idle_limits(joint, windows, values):
-                apart[name] = 0.0
-        return apart
+            idle_limits |= self._idle_limits(joint, windows, values)
+        joint.apart, joint.alternatives = {}, []
+        joint.allow(first, [second], [n for n in joint.names if n not in idle_limits])
 
     def _idle_limits(
         self, joint: ServoJoint, windows: Sequence[ServoMotion], values: Values

@@ -604,9 +604,11 @@ def load_trend(
 ) -> tuple[Float[np.ndarray, "others 2"], Float[np.ndarray, " others"]]:
     """Return how far moments and inertias of loads are off, as known ones are.
 
-    Logarithms of what is found over the truth, as a plane over the logarithms of gain,
-    moment, and inertia over moment, which is the length of a pendulum. Outside the
-    known loads it is that at their edge: trends do not go on.
+    Logarithms of what is found over the truth: none, all alike, or a plane over the
+    logarithms of gain, moment, and inertia over moment, which is the length of a
+    pendulum. Known loads that are left out say which: three on one line in moment and
+    length say nothing of what lies beside it. Outside the known loads a plane is that
+    at their edge: trends do not go on.
 
     Args:
         table: Of `loads_found_again`.
@@ -616,16 +618,42 @@ def load_trend(
         The trend, and how far each of the others is outside the known ones.
     """
     known, others = _coordinates(table[:, :3]), _coordinates(asked)
+    inside = np.clip(others, known.min(axis=0), known.max(axis=0))
+    beyond = np.linalg.norm(others - inside, axis=1)
+    forms = _trends(table, inside)
+    loads = np.unique(table[:, 3:], axis=0)
+    if len(loads) < 2:
+        return forms[0], beyond
+    off = np.zeros((len(forms), 2))
+    for load in loads:
+        is_own = (table[:, 3:] == load).all(axis=1)
+        own, rest = table[is_own], table[~is_own]
+        edge = _coordinates(rest[:, :3])
+        at = np.clip(_coordinates(own[:, :3]), edge.min(axis=0), edge.max(axis=0))
+        errors = np.log(own[:, 1:3] / load) - _trends(rest, at)
+        # Under all gains one load is one.
+        off += np.mean(errors**2, axis=1)
+    best = np.argmin(off, axis=0)
+    return forms[best, :, np.arange(2)].T, beyond
+
+
+def _trends(
+    table: Float[np.ndarray, "loads 5"], at: Float[np.ndarray, "others 3"]
+) -> Float[np.ndarray, "forms others 2"]:
+    """Return trends at some coordinates: of no form, all alike, as a plane."""
+    known = _coordinates(table[:, :3])
     mean = known.mean(axis=0)
     X = np.column_stack([np.ones(len(known)), known - mean])
-    inside = np.clip(others, known.min(axis=0), known.max(axis=0))
-    trend = []
-    for y in np.log(table[:, 1:3] / table[:, 3:]).T:
-        # A plane through few loads that scatter is held near none at all.
-        ridge = max(float(np.mean(y**2)) / _TREND_STD**2, 1e-9)
-        slopes = np.linalg.solve(X.T @ X + ridge * np.eye(4), X.T @ y)
-        trend.append(slopes[0] + (inside - mean) @ slopes[1:])
-    return np.array(trend).T, np.linalg.norm(others - inside, axis=1)
+    ratios = np.log(table[:, 1:3] / table[:, 3:])
+    # A plane through few loads that scatter is held near none at all.
+    ridges = np.maximum(np.mean(ratios**2, axis=0) / _TREND_STD**2, 1e-9)
+    slopes = np.column_stack([
+        np.linalg.solve(X.T @ X + ridge * np.eye(4), X.T @ y)
+        for ridge, y in zip(ridges, ratios.T, strict=True)
+    ])  # fmt: skip
+    plane = slopes[0] + (at - mean) @ slopes[1:]
+    alike = np.broadcast_to(ratios.mean(axis=0), plane.shape)
+    return np.array([np.zeros_like(plane), alike, plane])
 
 
 def _coordinates(

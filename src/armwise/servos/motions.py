@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import product
+from itertools import combinations, product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -197,7 +197,9 @@ def _check(
         start, path = abs(q[on, j][0] - command[on, j][0]), np.abs(np.diff(q[on, j]))
         # Judgement: a servo on its way to a goal that stands swings about it a few
         # times; what goes six times as far, and a radian, is led by something else.
-        if not np.ptp(command[on, j]) and path.sum() > 6.0 * start + 1.0:
+        # The others' motion pushes it to and fro by less than twenty degrees.
+        is_led = path.sum() > 6.0 * start + 1.0 and np.ptp(q[on, j]) > 0.35
+        if not np.ptp(command[on, j]) and is_led:
             raise RecordingError(
                 f"{source}: command_{j + 1} stands still while the joint moves to and "
                 f"fro by {np.degrees(np.ptp(q[on, j])):.0f}°. Log the goals that were "
@@ -266,10 +268,14 @@ def refuse_unfollowed(motion: ServoMotion) -> None:
     _check_following(motion.name, motion.time[on], motion.q[on], motion.goals[on])
 
 
-# Judgement: servos take longer; a log that reads positions before it writes commands
-# makes up for a sample of that.
-_LONGEST_LAG = 0.15
-"""Time in [s] up to which commands and positions are compared."""
+# Judgement: a servo's delay, and no servo's lag. With as long a search on this side the
+# next period of a motion that repeats would do for a lead.
+_LONGEST_LEAD = 0.15
+"""Time in [s] by which commands of an exchanged log come after positions at most."""
+
+# Judgement: slow set-points of large motions lag by half a second.
+_LONGEST_LAG = 0.5
+"""Time in [s] by which positions come after commands at most."""
 
 
 def _check_roles(
@@ -279,7 +285,10 @@ def _check_roles(
     if len(time) < 3:
         return
     period = float(np.median(np.diff(time)))
-    most = min(round(_LONGEST_LAG / period), len(time) // 2)
+    most_after, most_before = (
+        min(round(longest / period), len(time) // 2)
+        for longest in (_LONGEST_LAG, _LONGEST_LEAD)
+    )
     lags = []
     for j in range(q.shape[1]):
         if min(np.ptp(command[:, j]), np.ptp(q[:, j])) < 0.1:
@@ -287,7 +296,7 @@ def _check_roles(
         own, goal = q[:, j], command[:, j]
         after, before = (
             [_scatter(b[k:] - a[: len(a) - k]) for k in range(most + 1)]
-            for a, b in ((goal, own), (own, goal))
+            for a, b, most in ((goal, own, most_after), (own, goal, most_before))
         )
         # Judgement: by a fifth, and 20 ms, beyond what friction and stamps do.
         is_before = min(before) < 0.8 * min(after)
@@ -338,6 +347,13 @@ def _check_following(
     source: str, time: np.ndarray, q: np.ndarray, command: np.ndarray
 ) -> None:
     """Refuse a log in which a motor is off while its command moves."""
+    for j in range(q.shape[1]):
+        if (start := _astray(time, q[:, j], command[:, j])) is not None:
+            raise RecordingError(
+                f"{source}: joint {j + 1} goes elsewhere than its command from "
+                f"{time[start] - time[0]:.1f} s on: its motor is off. Cut the log "
+                "there, or log `powered` (0 where off)."
+            )
     length = max(4, round(2.0 / float(np.median(np.diff(time)))))
     for j in range(q.shape[1]):
         for start in range(0, len(time) - length, length // 2 + 1):
@@ -355,6 +371,25 @@ def _check_following(
                     f"{np.degrees(travel):.0f}°: its motor is off or blocked. Cut the "
                     "log there, or log `powered` (0 where off)."
                 )
+
+
+def _astray(time: np.ndarray, q: np.ndarray, command: np.ndarray) -> int | None:
+    """Return the row from which on a joint moves without regard to its command."""
+    period = float(np.median(np.diff(time)))
+    # Judgement: four seconds, twice, tell motion that falls and is shaken from lag.
+    length, most = round(4.0 / period), round(_LONGEST_LAG / period)
+    before = False
+    for start in range(0, len(time) - length, length // 2):
+        goal, own = (x[start : start + length] for x in (command, q))
+        lagging = [_scatter(own[k:] - goal[: length - k]) for k in range(most + 1)]
+        # Judgement: farther from any lagging command than if it stood, and tens of
+        # degrees off. What is pushed against stands.
+        is_astray = np.ptp(goal) > 0.3 and min(lagging) > 1.05 * _scatter(goal)
+        is_astray &= float(np.median(np.abs(own - goal))) > 0.3
+        if is_astray and before:
+            return start - length // 2
+        before = is_astray
+    return None
 
 
 def encoder_step(q: Float[np.ndarray, " samples"]) -> tuple[float, float] | None:
@@ -450,16 +485,55 @@ def joint_signs(arm: Arm, motions: Sequence[ServoMotion]) -> Float[np.ndarray, "
     return best
 
 
-def is_reversed(arm: Arm, motions: Sequence[ServoMotion]) -> bool:
-    """Return whether gravity explains errors better with the joints from tip to base.
+def other_order(arm: Arm, motions: Sequence[ServoMotion]) -> list[int] | None:
+    """Return the joints' order in which gravity explains errors clearly better.
 
     Commands and positions that are both in the wrong order follow each other as well.
+    From the description's order, and from tip to base, two joints at a time change
+    places for as long as that explains more.
+
+    Returns:
+        For each joint of the description its number in the motions; None if that is its
+        own.
     """
-    rows = _sliding_rows(motions)
-    gains = [_explained(arm, *rows), _explained(arm, *(x[:, ::-1] for x in rows))]
-    # Judgement: errors of one joint a tenth smaller. In one or two motions poses and
-    # errors go together by chance: by a factor of e there.
-    return gains[1] > gains[0] + (0.1 if len(motions) > 2 else 1.0)
+    rows, own = _sliding_rows(motions), list(range(arm.dof))
+
+    def explained(order: Sequence[int], rows: Sequence[np.ndarray] = rows) -> float:
+        return _explained(arm, *(x[:, order] for x in rows))
+
+    def climbed(order: list[int]) -> list[int]:
+        best = explained(order), order
+        while True:
+            orders = [_swapped(best[1], i, j) for i, j in combinations(own, 2)]
+            trials = [(explained(one), one) for one in orders]
+            # Judgement: errors of one joint a fiftieth smaller.
+            if max(trials)[0] < best[0] + 0.02:
+                return best[1]
+            best = max(trials)
+
+    def gain(order: Sequence[int]) -> float:
+        return min(explained(order, part) - explained(own, part) for part in parts)
+
+    turned = own[::-1]
+    # Judgement: errors of one joint a fifth smaller, whichever third of the motions is
+    # left out: joints in their places gain up to a seventh, others a fifth and more. In
+    # two or three motions poses and errors go together by chance.
+    least = {1: 1.0, 2: 1.0, 3: 0.5}.get(len(motions), 0.2)
+    parts = [rows]
+    if len(motions) > 2:
+        thirds = [[m for k, m in enumerate(motions) if k % 3 != i] for i in range(3)]
+        parts += [_sliding_rows(third) for third in thirds]
+    order = max(climbed(own), climbed(turned), turned, key=gain)
+    # Judgement: from tip to base is one mistake of all, and half as much no chance.
+    if order == turned and len(motions) > 3:
+        least = 0.1
+    return order if gain(order) > least else None
+
+
+def _swapped(order: Sequence[int], i: int, j: int) -> list[int]:
+    other = list(order)
+    other[i], other[j] = other[j], other[i]
+    return other
 
 
 def elsewhere(arm: Arm, motions: Sequence[ServoMotion]) -> list[str]:

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import CancelledError, ThreadPoolExecutor, wait
+from concurrent.futures import (
+    CancelledError,
+    ThreadPoolExecutor,
+    as_completed,
+    wait,
+)
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -390,11 +395,12 @@ class Roller:
         """
         futures = [_fitters().submit(function, item) for item in items]
         try:
-            results: list[Result] = []
-            for future in futures:
-                report(len(results) / len(futures))
-                results.append(future.result())
-            return results
+            report(0.0)
+            # A mistake in a later one is not kept waiting for those before it.
+            for number, future in enumerate(as_completed(futures), start=1):
+                future.result()
+                report(number / len(futures))
+            return [future.result() for future in futures]
         except BaseException:
             # Who presses Ctrl-C, or has made a mistake, does not wait for the others.
             self._is_stopped = True

@@ -375,13 +375,18 @@ def with_torques(values: Values, factor: float) -> dict[str, float]:
     }
 
 
-def with_even_friction(values: Values) -> dict[str, float]:
+def with_even_friction(values: Values) -> dict[str, float] | None:
     """Return a servo that moves alike, its load friction alike both ways.
+
+    None of a drive that locks: friction that holds all of what would drive it back is
+    no valley's end, and its even servo would be twice as strong and more.
 
     A servo whose torques are all f times as large, and whose friction is f (1 + d) − 1
     of the load that it drives and 1 − f (1 − b) of what drives it, moves alike but for
     inertia: of that valley this is the middle.
     """
+    if values["back_driven"] >= 1.0 + values["driving"]:
+        return None
     factor = 2.0 / (2.0 + values["driving"] - values["back_driven"])
     part = factor * (1.0 + values["driving"]) - 1.0
     even = with_torques(values, factor)
@@ -391,4 +396,5 @@ def with_even_friction(values: Values) -> dict[str, float]:
 def evened(starts: Sequence[Values], names: Sequence[str]) -> list[dict[str, float]]:
     """Return starts with even load friction, if that is among the fitted parameters."""
     is_fitted = set(ELEMENTS["load friction"]) <= set(names)
-    return [with_even_friction(values) for values in starts] if is_fitted else []
+    servos = [with_even_friction(values) for values in starts] if is_fitted else []
+    return [servo for servo in servos if servo is not None]
