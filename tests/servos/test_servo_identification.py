@@ -243,6 +243,15 @@ def test_another_arms_description_is_a_failure_where_asked(pendulum, tmp_path):
         assert "Verdict: fail. Do the logs look like this arm's?" in result.stdout
 
 
+def test_several_joints_far_from_their_zeros_are_looked_at(robot):
+    """One may be a horn put on some teeth off; two are another arm's, or order."""
+    servo = rig.truth(robot)
+    for zeros, verdict in ([0.4, 0.0], "pass"), ([0.4, -0.3], "look"):
+        off = replace(servo, values=servo.values | {"zero": np.array(zeros)})
+        assert servo_verdicts(off)[0].verdict == verdict
+    assert "j0 23°, j1 -17°" in servo_verdicts(off)[0].why
+
+
 def runs_off(errors):
     """Return free runs that are so far off in [rad], of motions of 100 samples."""
     return FreeRunErrors(

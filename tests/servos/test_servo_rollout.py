@@ -209,6 +209,20 @@ def in_mujoco(servo, motion, folder, timestep):
     )
 
 
+def test_a_described_effort_does_not_hold_back_what_servos_do(robot, tmp_path: Path):
+    """Only what the logs show limits torques; a description's effort is a guess."""
+    weak = replace(robot, joints=tuple(
+        replace(joint, limits=replace(joint.limits, effort=0.05))
+        for joint in robot.joints
+    ))  # fmt: skip
+    servo = rig.truth(weak, armature=0.024, damping=0.5)
+    motion = servo.motion(rig.recording(servo, 4, is_quantised=False))
+    theirs = in_mujoco(servo, motion, tmp_path, 1e-3)
+    assert np.abs(servo.rollouts([motion])[0] - theirs).mean() < 1e-3
+    limited = replace(servo, values=servo.values | {"saturation": np.full(2, 0.7)})
+    assert [j.limits.effort for j in limited.identified_arm.joints] == [0.7, 0.7]
+
+
 @pytest.mark.parametrize("limited", [{}, {"saturation": 0.5, "limited_damping": 0.8}])
 def test_mujoco_rolls_out_the_exported_model(
     robot, tmp_path: Path, monkeypatch, limited

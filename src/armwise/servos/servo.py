@@ -478,7 +478,8 @@ class Servo:
     def identified_arm(self) -> Arm:
         """The description with simplified servos' friction and rotors in its joints.
 
-        Where walls stopped them, joints end.
+        Where walls stopped them, joints end. Only servos limit their torques: a
+        description's limit is a guess, which would hold back what the logs show.
         """
         if self.plain:
             return self.simplified().identified_arm
@@ -494,6 +495,7 @@ class Servo:
                 joint.limits,
                 lower=max(joint.limits.lower, float(self.values["lower"][j])),
                 upper=min(joint.limits.upper, float(self.values["upper"][j])),
+                effort=float(self.values["saturation"][j]),
             )
             joints.append(replace(joint, drive=drive, limits=limits))
         return replace(self.arm, joints=tuple(joints))

@@ -181,17 +181,6 @@ def position_actuators(servo: Servo) -> dict[str, str]:
     return lines
 
 
-def _arm(servo: Servo, *, is_actuated: bool = True) -> Arm:
-    """The arm whose torque only its servos limit: a description's limit is a guess."""
-    arm = servo.actuated_arm if is_actuated else servo.identified_arm
-    limits = servo.values["saturation"]
-    joints = tuple(
-        replace(joint, limits=replace(joint.limits, effort=float(limit)))
-        for joint, limit in zip(arm.joints, limits, strict=True)
-    )
-    return replace(arm, joints=joints)
-
-
 def drawn_servos(servo: Servo, count: int, seed: int) -> list[Servo]:
     """Draw servos from what is not known of them, as simulators have them."""
     if not count:
@@ -248,7 +237,7 @@ def write_servo_target(
 
 
 def _write_mjcf(servo: Servo, path: Path, template: Path | None) -> WrittenFiles:
-    arm, lines = _arm(servo), position_actuators(servo)
+    arm, lines = servo.actuated_arm, position_actuators(servo)
     around = touched(servo.floor, arm)
     data, notes = simulator_file(arm, path, lines, template, around)
     if any("had an actuator" in note for note in notes):
@@ -262,7 +251,7 @@ def _write_mjcf(servo: Servo, path: Path, template: Path | None) -> WrittenFiles
 
 def _write_description(kind: str) -> Callable[[Servo, Path, Path | None], WrittenFiles]:
     def write(servo: Servo, path: Path, template: Path | None) -> WrittenFiles:
-        return write_arm(_arm(servo, is_actuated=False), path, kind, template)
+        return write_arm(servo.identified_arm, path, kind, template)
 
     return write
 
@@ -276,7 +265,7 @@ def _delay_steps(servo: Servo) -> dict[str, int]:
 def _write_isaaclab(
     servo: Servo, path: Path, template: Path | None, drawn: Sequence[Servo] = ()
 ) -> WrittenFiles:
-    arm, beside = _arm(servo), path.with_suffix(".urdf")
+    arm, beside = servo.actuated_arm, path.with_suffix(".urdf")
     written = write_arm(arm, beside, "urdf", template)
     lines = [
         f'"""{_plain(arm)}: servos by Armwise; links: {beside.name}."""',
@@ -317,7 +306,7 @@ def _ranges_lines(drawn: Sequence[Servo]) -> list[str]:
 def _write_mjlab(
     servo: Servo, path: Path, template: Path | None, drawn: Sequence[Servo] = ()
 ) -> WrittenFiles:
-    arm, beside = _arm(servo), path.with_suffix(".xml")
+    arm, beside = servo.actuated_arm, path.with_suffix(".xml")
     if beside == path:
         raise ArgumentError(f"{path}: mjlab's text is Python; name it .py.")
     data, notes = simulator_file(arm, beside, {}, template)
