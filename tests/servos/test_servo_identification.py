@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 import armwise as aw
 from armwise.cli.arguments import read_servo_logs
 from armwise.cli.main import app, every_validation
+from armwise.dynamics import Dynamics
 from armwise.errors import ArgumentError, NotIdentifiable, RecordingError
 from armwise.recordings import Channel
 from armwise.report import servo_verdicts, worst_of
@@ -1165,6 +1166,26 @@ def test_positions_tell_whether_commands_are_truncated(robot, is_truncated):
     assert course.is_truncated == is_truncated
     goals = course.motions[0].goals
     assert np.array_equal(goals, logged[0]) != is_truncated
+
+
+def test_joints_that_gravity_holds_off_say_little_of_how_commands_are_rounded(robot):
+    """By three counts, for a first model's stiffness is off; a light joint is exact."""
+    servo = rig.truth(robot)
+    recordings = [rig.recording(servo, k) for k in range(2)]
+    course, joints = course_of(robot, servo, recordings)
+    q = np.vstack([m.q for m in course.motions])
+    gravity = np.abs(Dynamics(robot).gravity_torque(q)).mean(axis=0)
+    sags = course._sags(joints)
+    assert sags == pytest.approx(gravity / servo.values["stiffness"], rel=0.05)
+    half = 0.5 * rig.TICK
+    offsets = {0: (-3.0 * half, 0.1 * half), 1: (0.9 * half, 0.1 * half)}
+    for light, is_truncated in (1, False), (None, True):
+        course, joints = course_of(robot, servo, recordings)
+        course.logged = [m.goals + half for m in course.motions]
+        course._offset = lambda joint: offsets[joint.number]
+        course._sags = lambda _, j=light: np.where(np.arange(2) == j, 0.0, 60.0 * half)
+        course._untruncate(joints)
+        assert course.is_truncated == is_truncated
     assert np.array_equal(joints[1].motions[0].goals[:, 0], goals[:, 1])
 
 

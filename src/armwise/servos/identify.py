@@ -413,8 +413,8 @@ class _Identification(JointMotions):
         whether readings are truncated, too, or rounded, no log says. One firmware and
         one log: all joints tell together.
         """
-        offsets = []
-        for joint in joints:
+        offsets, sags = [], self._sags(joints)
+        for joint, sag in zip(joints, sags, strict=True):
             between = [
                 np.mean(logged[:, joint.number] - m.goals[:, 0])
                 for logged, m in zip(self.logged, joint.motions, strict=True)
@@ -425,13 +425,16 @@ class _Identification(JointMotions):
             if not joint.moves or lowered < 0.5 * rounding_of(joint.motions):
                 continue
             offset, std = self._offset(joint)
+            # Judgement: a first model's stiffness is off by some percent, and what
+            # gravity does to its joint by as much.
+            std = float(np.hypot(std, 0.05 * sag))
             offsets.append((offset / lowered, std / lowered))
         # One joint alone may have an offset of its own.
         if len(offsets) < 2:
             return
         parts, std = np.array(offsets).T
-        # Judgement: joints differ by half a tick for other reasons, such as gravity.
-        weight = 1.0 / (std**2 + 1.0)
+        # Judgement: joints differ by a sixth of a tick for other reasons.
+        weight = 1.0 / (std**2 + 0.3**2)
         # Nearer to none than to all of it.
         if float(weight @ parts / weight.sum()) < 0.5:
             return
@@ -444,6 +447,19 @@ class _Identification(JointMotions):
                 for m, whole in zip(joint.motions, self.motions, strict=True)
             ]
             joint.halves = self.windows(joint)
+
+    def _sags(self, joints: Sequence[ServoJoint]) -> Float[np.ndarray, " dof"]:
+        """Return how far gravity holds joints from their commands, by a first model."""
+        if self.dof == 1:
+            return np.zeros(1)
+        q = np.vstack([m.q[:: max(1, len(m.q) // 50)] for m in self.motions])
+        gravity = np.abs(Dynamics(self.arms[0]).gravity_torque(q)).mean(axis=0)
+        gain = float(np.median([m.gain for m in self.motions]))
+        stiffness = [
+            gain * joint.fits[0]["stiffness"] if joint.moves else np.inf
+            for joint in joints
+        ]
+        return np.asarray(gravity / np.array(stiffness))
 
     def _offset(self, joint: ServoJoint) -> tuple[float, float]:
         """Return a first model's offset of commands, and its standard deviation."""
