@@ -138,7 +138,8 @@ class Floor:
         return (
             f"Something level, such as a table, holds {' and '.join(names)} up, "
             f"{height} mm above the base's origin, {friction}, where "
-            f"{' and '.join(points)} mm of the link's frame touches it"
+            f"{' and '.join(points)} mm of the link's frame touches it (± if just that "
+            "does; a round tip trades height for where it touches)"
         )
 
     def rows(self, arm: Arm) -> Float[np.ndarray, "points numbers"]:
