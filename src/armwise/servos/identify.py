@@ -317,11 +317,16 @@ class _Identification(JointMotions):
         for joint in joints:
             joint.halves = self.windows(joint)
         report = part_of(self.progress, "starting points", 0.0, 0.3)
-        near = self.roller.each(self._begun, [j for j in joints if j.moves], report)
+        moving = [joint for joint in joints if joint.moves]
+        near = self.roller.each(self._begun, moving, report)
         if isinstance(self.roller, CudaRoller):
+            listed = ", ".join(
+                f"{self.arms[0].joints[joint.number].name} {100.0 * part:.1f} %"
+                for joint, part in zip(moving, near, strict=True)
+            )
             self.notes.append(
-                f"Of {self.starts} random starts of each joint's fit, "
-                f"{100.0 * min(near):.0f} % or more ended within 5 % of the best cost."
+                f"Of {self.starts} random starts of each joint's first fit so many "
+                f"ended within 5 % of the best cost: {listed}."
             )
 
     def _begun(self, joint: ServoJoint) -> float:
@@ -339,7 +344,7 @@ class _Identification(JointMotions):
         # what they lead to.
         few = joint.few(8)
         if isinstance(self.roller, CudaRoller):
-            fits = self._polish(windows, starts, 12)
+            fits = self._polish(windows, starts, 10)
         else:
             fits = self._polish(few, best_starts(self.roller, few, starts, 8), 6)
             fits = self._polish(windows, [fit.values for fit in fits[:2]], 6)

@@ -616,6 +616,8 @@ class JointMotions:
         """
         moving = [joint for joint in joints if joint.moves]
         std = np.full(self.dof, np.inf)
+        # A first model fits badly far from its zeros, and deviations are wide then.
+        is_grown = bool(self.refined)
         for number in range(_ZERO_STEPS):
             self.progress("joint zeros", 0.31)
             step = zero_step(
@@ -624,15 +626,17 @@ class JointMotions:
                 zeros, free,
             )  # fmt: skip
             std = step.std
-            # Far from their zeros servos fit badly, and deviations are wide at first.
-            if number and not (np.abs(zeros + step.step) > 3.0 * std).any():
+            # Judgement: beyond ten degrees the linear picture says little.
+            clipped = np.where(np.isfinite(std), np.clip(step.step, -0.2, 0.2), 0.0)
+            is_none = not (np.abs(zeros + step.step) > 3.0 * std).any()
+            if is_none and (number or is_grown):
+                # Where they might be, with the servos that none were found by.
+                zeros = zeros if number else zeros + clipped
                 break
             # Judgement: a tenth of what is not known.
             if number and (np.abs(step.step) <= 0.1 * std).all():
                 break
-            # Judgement: beyond ten degrees the linear picture says little.
-            clipped = np.clip(step.step, -0.2, 0.2)
-            zeros = zeros + np.where(np.isfinite(std), clipped, 0.0)
+            zeros = zeros + clipped
             self._load(joints, zeros)
             # Not pulled to other servos, which had wrong zeros: that converges worse.
             fits = self.roller.each(
