@@ -56,6 +56,7 @@ from armwise.servos.halves import HalfFits, by_chance
 from armwise.servos.identify import _Identification
 from armwise.servos.joints import JointMotions
 from armwise.servos.last_fit import LastFit
+from armwise.servos.log_checks import joint_signs, other_order, refuse_unfollowed
 from armwise.servos.model import (
     CORE,
     ELEMENTS,
@@ -63,14 +64,7 @@ from armwise.servos.model import (
     absent,
     half_step_inertia,
 )
-from armwise.servos.motions import (
-    joint_loads,
-    joint_signs,
-    other_order,
-    refuse_unfollowed,
-    rested_windows,
-    servo_motion,
-)
+from armwise.servos.motions import joint_loads, rested_windows, servo_motion
 from armwise.servos.rollout import Roller
 from armwise.servos.starts import (
     borrowed,

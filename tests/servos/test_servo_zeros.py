@@ -10,10 +10,10 @@ import pytest
 from armwise.servos import identify_servo
 from armwise.servos.fit import mean_errors
 from armwise.servos.joints import JointMotions
+from armwise.servos.log_checks import elsewhere
 from armwise.servos.model import CORE, ELEMENTS, half_step_inertia
 from armwise.servos.motions import (
     dense,
-    elsewhere,
     held_back,
     joint_loads,
     simulated_loads,

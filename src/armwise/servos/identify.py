@@ -46,6 +46,13 @@ from armwise.servos.load import (
     misdescribed_loads,
     odd_loads,
 )
+from armwise.servos.log_checks import (
+    copied,
+    elsewhere,
+    joint_signs,
+    other_order,
+    refuse_unfollowed,
+)
 from armwise.servos.model import (
     CORE,
     ELEMENTS,
@@ -55,15 +62,7 @@ from armwise.servos.model import (
     absent,
     half_step_inertia,
 )
-from armwise.servos.motions import (
-    as_list,
-    copied,
-    elsewhere,
-    joint_signs,
-    other_order,
-    refuse_unfollowed,
-    servo_motion,
-)
+from armwise.servos.motions import as_list, servo_motion
 from armwise.servos.rollout import Roller, ServoMotion, count_doubt, rounding_of
 from armwise.servos.servo import (
     Servo,
