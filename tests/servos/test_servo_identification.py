@@ -1291,3 +1291,10 @@ def test_friction_in_another_shape_stays_friction(shape):
         assert start["coulomb"] > 0.0
         assert start["static"] > 0.0
         assert start["coulomb"] + start["static"] == pytest.approx(5.01)
+
+
+def test_a_joint_without_numbers_of_its_own_is_drawn_as_it_is():
+    """One that never moves has none, and no ways to other servos."""
+    empty = np.zeros((0, 0))
+    fit = ServoFit(absent(), (), np.nan, np.nan, empty, empty)
+    assert coordinate_covariance(fit, []).shape == (0, 0)

@@ -253,7 +253,7 @@ def coordinate_covariance(
     # Not surer than the information has it, if motions are alike by chance.
     information = fit.information / max(factor, 1.0)
     rows = [[one.get(name, 0.0) for name in fit.names] for one in alternatives]
-    ways = np.array(rows).reshape(-1, len(fit.names))
+    ways = np.array(rows).reshape(len(rows), len(fit.names))
     return np.asarray(np.linalg.inv(information + prior) + ways.T @ ways)
 
 

@@ -500,8 +500,8 @@ class _Identification(JointMotions):
         for j, (joint, fit) in enumerate(zip(joints, fits, strict=True)):
             for name, spread in standard_deviations(fit).items():
                 # Halves of the motions, and other models that do as well, know of fits
-                # that ended in other valleys.
-                std[name][j] = np.hypot(spread, joint.apart.get(name, 0.0))
+                # that ended in other valleys; how motions scatter, both know.
+                std[name][j] = max(spread, joint.apart.get(name, 0.0))
             if fit.names:
                 vague = undetermined(self.roller, joint.windows, fit)
                 if not joint.has_scale:

@@ -151,8 +151,10 @@ def zero_step(
     step = -inverse @ (scores.sum(0) + prior @ zeros)
     count = len(scores)
     scatter = inverse @ (scores.T @ scores * count / max(count - 1, 1)) @ inverse
-    # Few motions: a normal's two standard deviations are Student's some more.
-    few = (t.ppf(0.975, max(count - 1, 2)) / 1.96) ** 2
+    # Few motions: a normal's two standard deviations are Student's some more. Parts of
+    # one or two are alike in what a model lacks, which looks like a zero.
+    alike = len(motions) - 1 if len(motions) < 3 else max(count - 1, 2)
+    few = (t.ppf(0.975, max(alike, 1)) / 1.96) ** 2
     variance = few * np.maximum(np.diag(scatter), np.diag(inverse))
     # Judgement: known no better than half as well as anybody would have guessed is
     # not known.
