@@ -200,6 +200,27 @@ def test_random_starts_end_in_one_valley(tmp_path):
     assert costs.max() < 1.05 * costs.min()
 
 
+@pytest.mark.parametrize("joints", [1, 2])
+def test_what_follows_the_starts_is_cs(on_host, always, tmp_path, monkeypatch, joints):
+    """Every start is fitted on the GPU, and said how many led to the best; no more."""
+    robot = rig.arm(tmp_path, joints)
+    true = rig.truth(robot, stiffness=2.0)
+    logs = [rig.recording(true, seed) for seed in range(3)]
+    asked = []
+    each = CudaRoller.normals
+
+    def normals(self, motions, tables, steps):
+        asked.append(len(steps))
+        return each(self, motions, tables, steps)
+
+    monkeypatch.setattr(CudaRoller, "normals", normals)
+    servo = identify_servo(robot, logs, starts=12, backend="cuda")
+    assert servo.values["stiffness"] == pytest.approx(true.values["stiffness"], rel=0.1)
+    # Starts are fitted together, of which some have a limit.
+    assert 0 < len(asked) <= 10 * 2 * joints * 2
+    assert any("Of 12 random starts of each joint" in note for note in servo.notes)
+
+
 @pytest.mark.skipif(has_gpu(), reason="this machine has a GPU")
 def test_without_a_gpu_one_sentence_says_what_to_do(tmp_path):
     robot = rig.arm(tmp_path, 1)

@@ -312,6 +312,7 @@ class Roller:
     count: ClassVar[int] = 0
 
     def __init__(self, arm: Arm | None) -> None:
+        self.arm = arm
         self.mechanism = None if arm is None else mechanism_of(arm)
         coupled = self.mechanism is not None and (
             self.mechanism.is_coupled or len(self.mechanism.weights)
