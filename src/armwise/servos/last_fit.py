@@ -237,11 +237,11 @@ class LastFit:
             prior=joint.prior,
         )  # fmt: skip
         lowest = ranked(self.roller, joint.motions, fits, joint.prior)[0]
-        if lowest is not fits[0]:
+        if lowest.values != fits[0].values:
             own, other = errors_together(
                 self.roller, joint.motions, [fits[0].values, lowest.values]
             )
-            # In one motion, by chance.
+            # Lower by chance, such as in one motion.
             if standing(own - other) < TOLD:
                 joint.allow(lowest.values, [fits[0].values])
         return lowest
